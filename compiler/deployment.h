@@ -1,0 +1,86 @@
+#pragma once
+
+// A deployment: one program per device. The simulator runs it on a model of the cluster, the workers run it on the
+// cluster. A program is a list of instructions over values. Each instruction runs on one stream of its device; a stream
+// runs its instructions in program order, and an instruction starts when its stream is free and its inputs are there.
+// Matching sends and receives, and members of a collective, wait for each other as their kind says.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "proto/cluster.h"
+
+namespace motley {
+
+using ValueId = std::int32_t;       // index into Program::values
+using CollectiveId = std::int32_t;  // index into Deployment::collectives
+
+enum class InstructionKind : std::uint8_t {  // numbers reach disk
+  kCompute = 0,  // op on `batch` samples; inputs and outputs stand as in Op, kNone where there is none
+  kSlice = 1,    // samples [begin, end) of the input's own range, as a value of its own
+  kConcat = 2,   // inputs, in order of samples, joined along the batch dimension
+  kSend = 3,     // input to `peer`; ends when the data has left (the buffer may be freed)
+  kReceive = 4,  // output from `peer`; matched with the send by `tag`
+  kAllReduce =
+      5,       // inputs (each scaled by `scale`) summed over the collective's members, in place: outputs share storage
+  kSum = 6,    // elementwise sum of the inputs (parts of one gradient that met on this device)
+  kScale = 7,  // input times `scale`
+  kFill = 8,   // a value filled with `scale`: the loss's seed gradient, zeros for a missing part
+};
+enum class Stream : std::uint8_t { kCompute = 0, kSend = 1, kReceive = 2, kCollective = 3 };
+Stream stream_of(InstructionKind kind);
+
+// A tensor, or the part of it for samples [begin, end), on one device.
+struct Value {
+  TensorId tensor = kNone;  // its name, dtype, shape and role
+  std::int64_t begin = 0;   // in samples; for values that are not kSplit begin = 0, end = the replica's samples
+  std::int64_t end = 0;
+  Bytes bytes;
+  ValueId alias_of = kNone;  // shares the storage of that value (views, in-place results): counted once
+  bool persistent = false;   // lives across iterations: parameters, buffers, optimizer states, constants
+};
+
+struct Instruction {
+  InstructionKind kind = InstructionKind::kCompute;
+  OpId op = kNone;         // kCompute; for transfers, the op that needs the data (for people)
+  std::int64_t batch = 0;  // kCompute: samples
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<ValueId> releases;  // not used after this instruction; never persistent ones. A storage is free when all
+                                  // values that share it are released
+  DeviceIndex peer = kNone;       // kSend, kReceive
+  std::int32_t tag = 0;           // kSend, kReceive: unique per pair of devices in the deployment
+  CollectiveId collective = kNone;
+  double scale = 1.0;
+};
+
+struct Program {
+  DeviceIndex device = 0;
+  std::vector<Value> values;
+  std::vector<Instruction> instructions;
+  std::vector<ValueId> inputs;  // values of Graph::inputs that this device loads, with their sample ranges
+  ValueId loss = kNone;         // this device's part of the loss, if it computes one
+  double loss_weight = 1.0;     // whole loss = sum over devices of loss_weight * value
+};
+
+struct Collective {
+  std::vector<DeviceIndex> members;  // ascending
+  Bytes bytes;                       // per member
+};
+
+struct Deployment {
+  std::int64_t batch = 0;
+  std::vector<Program> programs;  // ascending by device; devices without work have none
+  std::vector<Collective> collectives;
+  std::string strategy_name;
+  std::string graph_fingerprint;
+};
+
+// Throws Error(kInternal) naming the instruction unless: every value is made once before it is used and released once;
+// sends and receives match in tag and bytes; each collective is entered exactly once by each member and by nobody else,
+// and in the same order on members that share several; no cycle of waits is left (so the deployment cannot deadlock).
+void check(const Deployment& deployment);
+
+}  // namespace motley

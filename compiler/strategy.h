@@ -1,0 +1,41 @@
+#pragma once
+
+// A strategy: for every op group where it runs and how its gradients meet. Plain data; what the compiler takes, what a
+// plan file holds (docs/plan.md), what a search changes.
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "proto/cluster.h"
+
+namespace motley {
+
+enum class GradientMethod : std::uint8_t { kAllReduce = 0, kParameterServer = 1 };  // numbers reach disk
+
+struct Share {
+  DeviceIndex device = 0;
+  double weight = 1.0;  // of the batch, relative to the other shares of the group; > 0
+  bool operator==(const Share&) const = default;
+};
+
+struct GroupDecision {
+  std::vector<Share> shares;  // distinct devices, ascending; one: the whole batch there
+  GradientMethod gradient = GradientMethod::kAllReduce;
+  bool operator==(const GroupDecision&) const = default;
+};
+
+struct Strategy {
+  std::string name;                   // "ev-ar", "mp:big/0", "search"
+  std::vector<GroupDecision> groups;  // one per Graph::groups
+  Bytes bucket{
+      std::int64_t{25} << 20};  // gradients of one method and holder set are reduced in buckets of about this size
+  bool operator==(const Strategy&) const = default;
+};
+
+// How many of `batch` samples each share gets: largest remainders, at least one each, summing to `batch`. The same
+// weights always give the same split, so that neighbours with equal shares need no transfer. Returns an empty vector
+// when batch is smaller than the number of shares.
+std::vector<std::int64_t> split_batch(const std::vector<Share>& shares, std::int64_t batch);
+
+}  // namespace motley

@@ -1,0 +1,34 @@
+#pragma once
+
+// What the instructions of a deployment cost, and on what that knowledge rests.
+
+#include <memory>
+#include <vector>
+
+#include "graph/graph.h"
+#include "proto/cluster.h"
+
+namespace motley {
+
+struct OpCost {
+  Seconds time;           // on an otherwise idle device, launch included
+  Seconds spread;         // median absolute deviation of the repeats
+  Bytes kept;             // kForward: what the op itself keeps for its backward beyond its inputs and outputs
+  Bytes workspace;        // most that it allocates while it runs beyond its outputs
+  bool measured = false;  // false: estimated from the catalogue
+};
+
+// Thread-safe when const. Implementations answer from tables: a call is a few nanoseconds to a microsecond.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  virtual OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const = 0;
+  // Slice, concatenate, sum, scale, fill: `bytes` written on the device.
+  virtual Seconds memory_pass(DeviceIndex device, Bytes bytes) const = 0;
+  // Fixed time that a message (one end) and a collective (per step) cost beyond latency and bandwidth.
+  virtual Seconds message_overhead(DeviceIndex device) const = 0;
+  // Memory of the process and the device context before any tensor.
+  virtual Bytes context(DeviceIndex device) const = 0;
+};
+
+}  // namespace motley

@@ -1,0 +1,82 @@
+#pragma once
+
+// The machines: nodes with devices, switches, and the links that join them. Plain values; safe to share once built.
+//
+// Vertices are devices, nodes (a node's vertex is its host: PCIe or NVLink bridge, memory, NIC) and switches. A link
+// joins two vertices. A full-duplex link is two channels that do not disturb each other, a half-duplex link one channel
+// for both ways. Whatever crosses a channel shares it.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace motley {
+
+using DeviceIndex = std::int32_t;  // index into Cluster::devices
+using VertexIndex = std::int32_t;  // devices first, in order, then nodes, then switches
+using ChannelIndex =
+    std::int32_t;  // 2 * link (a to b), 2 * link + 1 (b to a); a half-duplex link uses 2 * link for both
+
+struct Device {
+  std::string name;  // "NODE/N", unique: "big/0"
+  std::string kind;  // a name of the device catalogue ("V100-16GB"), "cpu", or the user's own word
+  std::int32_t node = 0;
+  Bytes memory;  // what a job may use: the card's size less what others hold
+};
+
+struct Node {
+  std::string name;
+  std::vector<DeviceIndex> devices;
+};
+
+struct Link {
+  std::string name;  // "big-tor" unless the file names it; errors and bottlenecks are told by it
+  VertexIndex a = 0;
+  VertexIndex b = 0;
+  BytesPerSecond bandwidth;  // one way
+  Seconds latency;
+  bool full_duplex = true;
+};
+
+class Cluster {
+ public:
+  std::vector<Device> devices;
+  std::vector<Node> nodes;
+  std::vector<std::string> switches;
+  std::vector<Link> links;
+  std::string source;  // the file or "agents", for messages
+
+  VertexIndex vertex_of_node(std::int32_t node) const;
+  VertexIndex vertex_of_switch(std::int32_t index) const;
+  std::string vertex_name(VertexIndex vertex) const;
+  DeviceIndex device_named(const std::string& name) const;  // throws Error(kNotFound) with the names there are
+  ChannelIndex channel_count() const { return static_cast<ChannelIndex>(2 * links.size()); }
+  BytesPerSecond bandwidth(ChannelIndex channel) const { return links[channel / 2].bandwidth; }
+
+  // Computes routes (fewest links, then highest bandwidth, then lowest index). Throws Error(kInvalidInput) for
+  // duplicate names, links to nowhere, non-positive figures, and devices that no path joins.
+  void finish();
+
+  // Channels from `from` to `to` in order; empty when they are the same device.
+  const std::vector<ChannelIndex>& route(DeviceIndex from, DeviceIndex to) const;
+  Seconds latency(DeviceIndex from, DeviceIndex to) const;           // the sum over the route
+  BytesPerSecond bandwidth(DeviceIndex from, DeviceIndex to) const;  // the least over the route
+
+ private:
+  std::vector<std::vector<ChannelIndex>> routes_;  // from * devices + to
+};
+
+// The YAML form (docs/cluster.md). Errors name file and line. `catalogue_memory(kind)` etc. come from the caller, since
+// the device catalogue lies above: returns {memory, host-link bandwidth, host-link latency}, memory 0 when unknown.
+struct KindDefaults {
+  Bytes memory;
+  BytesPerSecond host_bandwidth;
+  Seconds host_latency;
+};
+using KindLookup = KindDefaults (*)(const std::string& kind);
+Cluster read_cluster(const std::string& path, KindLookup lookup);
+Cluster parse_cluster(const std::string& yaml, const std::string& source, KindLookup lookup);
+
+}  // namespace motley

@@ -1,0 +1,54 @@
+#pragma once
+
+// A deployment becomes a timeline: discrete events over the programs. Compute instructions take their device's cost; a
+// transfer is a flow over its route's channels, and flows share channels max-min fairly; a collective is the flows of
+// its ring algorithm. Memory follows the values' lifetimes. Deterministic to the byte; no global state.
+
+#include <string>
+#include <vector>
+
+#include "compiler/deployment.h"
+#include "profiler/cost_model.h"
+
+namespace motley {
+
+struct Event {  // one instruction as it ran
+  DeviceIndex device = 0;
+  std::int32_t instruction = 0;  // index into its program
+  Seconds start;
+  Seconds end;
+};
+
+struct LiveValue {
+  std::string tensor;
+  Bytes bytes;
+};
+
+struct DeviceMemory {
+  DeviceIndex device = 0;
+  Bytes peak;
+  Bytes capacity;
+  std::int32_t peak_instruction = 0;
+  std::vector<LiveValue> live_at_peak;  // the largest, at most 10
+  bool fits() const { return peak <= capacity; }
+};
+
+struct SimulationOptions {
+  bool keep_events = false;  // fill SimulationResult::events
+};
+
+struct SimulationResult {
+  Seconds iteration;  // from the first instruction's start to the last one's end
+  bool feasible = true;
+  std::vector<std::string> reasons;  // when infeasible: "big/0 needs 18.2 GiB of 16.0 GiB (2.2 GiB over): 9.1 GiB ..."
+  std::vector<DeviceMemory> memory;  // one per program
+  std::vector<Seconds> busy;         // compute time per program
+  std::vector<Bytes> channel_bytes;  // carried by each channel
+  double estimated_share = 0;        // of the compute time on the programs, how much rests on estimates
+  std::vector<Event> events;         // by start, then device, then instruction
+};
+
+SimulationResult simulate(const Graph& graph, const Cluster& cluster, const CostModel& costs,
+                          const Deployment& deployment, const SimulationOptions& options = {});
+
+}  // namespace motley
