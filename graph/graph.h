@@ -127,6 +127,7 @@ struct Op {
   bool is_view = false;   // allocates nothing
   bool random = false;    // draws from the generator (dropout)
   std::string source;     // "model.py:42 in forward", from the exported stack trace; may be empty
+  std::string module;     // path of the module that made it ("transformer.h.3.mlp"), for naming groups; may be empty
 
   bool is_backward() const { return kind == OpKind::kInputGradient || kind == OpKind::kWeightGradient; }
 };

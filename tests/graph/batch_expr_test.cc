@@ -1,0 +1,55 @@
+#include "graph/batch_expr.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/error.h"
+
+namespace motley {
+namespace {
+
+TEST(BatchExpr, ParsesPolynomialsOfTheSymbol) {
+  EXPECT_EQ(BatchExpr::parse("128*s77", "s77"), BatchExpr::batch(128));
+  EXPECT_EQ(BatchExpr::parse("s77**2 - 3", "s77").at(5), 22);
+  EXPECT_EQ(BatchExpr::parse("-2*s0*(s0 + 1) + 50", "s0").at(4), 10);  // -2 * 4 * 5 + 50
+  EXPECT_EQ(BatchExpr::parse("7", "").at(100), 7);
+}
+
+TEST(BatchExpr, RefusesWhatIsNotPolynomial) {
+  for (const char* text : {"s77//2", "Max(1, s77)", "s77 + s1", "s77**s77", "s77**(-1)", "", "2*", "(s77", "s77 4"}) {
+    EXPECT_THROW(BatchExpr::parse(text, "s77"), Error) << text;
+  }
+  EXPECT_THROW(BatchExpr::parse("s77", ""), Error);
+}
+
+TEST(BatchExpr, AddsAndMultiplies) {
+  const BatchExpr b = BatchExpr::batch();
+  EXPECT_EQ((b + 1) * (b + -1), BatchExpr::from_coefficients({-1, 0, 1}));
+  EXPECT_EQ(b + b * -1, BatchExpr(0));
+  EXPECT_TRUE((b * 0).is_constant());
+  EXPECT_EQ(element_count({b, 3, 4}), BatchExpr::batch(12));
+}
+
+TEST(BatchExpr, KnowsItsForm) {
+  EXPECT_EQ(BatchExpr::batch(6).batch_factor(), 6);
+  EXPECT_EQ((BatchExpr::batch(6) + 1).batch_factor(), 0);
+  EXPECT_FALSE(BatchExpr(5).depends_on_batch());
+  EXPECT_TRUE(BatchExpr::batch().depends_on_batch());
+}
+
+TEST(BatchExpr, Prints) {
+  EXPECT_EQ(BatchExpr::from_coefficients({3, 0, 1}).to_string(), "B^2 + 3");
+  EXPECT_EQ((BatchExpr::batch(-128) + -2).to_string(), "-128*B - 2");
+  EXPECT_EQ(BatchExpr().to_string(), "0");
+}
+
+TEST(BatchExpr, OverflowIsAnError) {
+  const std::int64_t big = std::numeric_limits<std::int64_t>::max() / 2;
+  EXPECT_THROW(BatchExpr::batch(big).at(3), Error);
+  EXPECT_THROW(BatchExpr(big) * BatchExpr(3), Error);
+  EXPECT_EQ(BatchExpr::batch(big).at(2), 2 * big);
+}
+
+}  // namespace
+}  // namespace motley
