@@ -1,1 +1,186 @@
 #include "proto/cluster.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <set>
+
+#include "base/error.h"
+#include "base/suggest.h"
+
+namespace motley {
+namespace {
+
+[[noreturn]] void refuse(const Cluster& cluster, const std::string& message) {
+  throw Error(ErrorKind::kInvalidInput, (cluster.source.empty() ? "cluster" : cluster.source) + ": " + message);
+}
+
+VertexIndex vertex_count(const Cluster& cluster) {
+  return static_cast<VertexIndex>(cluster.devices.size() + cluster.nodes.size() + cluster.switches.size());
+}
+
+void fill_devices(Cluster& cluster) {
+  for (Node& node : cluster.nodes) node.devices.clear();
+  for (std::size_t i = 0; i < cluster.devices.size(); ++i) {
+    Device& device = cluster.devices[i];
+    if (device.node < 0 || device.node >= static_cast<std::int32_t>(cluster.nodes.size())) {
+      refuse(cluster, "device " + std::to_string(i) + " (" + device.kind + ") stands on no node");
+    }
+    Node& node = cluster.nodes[device.node];
+    if (device.name.empty()) device.name = node.name + "/" + std::to_string(node.devices.size());
+    node.devices.push_back(static_cast<DeviceIndex>(i));
+    if (device.memory.value <= 0) refuse(cluster, "device " + device.name + " has no memory: give it a size above 0");
+  }
+}
+
+void check_vertices(const Cluster& cluster) {
+  if (cluster.devices.empty()) refuse(cluster, "there are no devices: list at least one node with devices");
+  std::set<std::string> names;
+  for (VertexIndex v = 0; v < vertex_count(cluster); ++v) {
+    const std::string name = cluster.vertex_name(v);
+    if (name.empty()) refuse(cluster, "a node or switch has no name");
+    if (!names.insert(name).second) refuse(cluster, "the name " + name + " stands twice: rename one of the two");
+  }
+}
+
+void check_links(Cluster& cluster) {
+  std::set<std::string> names;
+  for (const Link& link : cluster.links) {
+    if (!link.name.empty() && !names.insert(link.name).second) {
+      refuse(cluster, "the link name " + link.name + " stands twice: rename one of the two");
+    }
+  }
+  for (std::size_t i = 0; i < cluster.links.size(); ++i) {
+    Link& link = cluster.links[i];
+    for (const VertexIndex end : {link.a, link.b}) {
+      if (end < 0 || end >= vertex_count(cluster)) refuse(cluster, "link " + std::to_string(i) + " leads to nowhere");
+    }
+    if (link.name.empty()) {
+      const std::string base = cluster.vertex_name(link.a) + "-" + cluster.vertex_name(link.b);
+      link.name = base;
+      for (int n = 2; !names.insert(link.name).second; ++n) link.name = base + "-" + std::to_string(n);
+    }
+    if (link.a == link.b) refuse(cluster, "link " + link.name + " joins " + cluster.vertex_name(link.a) + " to itself");
+    if (!(link.bandwidth.value > 0) || !std::isfinite(link.bandwidth.value)) {
+      refuse(cluster, "link " + link.name + " has no bandwidth: give it one above 0");
+    }
+    if (!(link.latency.value >= 0) || !std::isfinite(link.latency.value)) {
+      refuse(cluster, "link " + link.name + " has a negative latency");
+    }
+  }
+}
+
+struct Edge {
+  VertexIndex to;
+  ChannelIndex channel;
+};
+
+// Breadth first, a layer at a time: among the ways with the fewest links a vertex takes the widest, so that the widest
+// way to a vertex extends the widest way to its predecessor. Returns the channel by which each vertex is entered.
+std::vector<ChannelIndex> entered_by(const Cluster& cluster, const std::vector<std::vector<Edge>>& edges,
+                                     VertexIndex from) {
+  const std::size_t n = edges.size();
+  std::vector<ChannelIndex> entry(n, -1);
+  std::vector<std::int32_t> hops(n, -1);
+  std::vector<double> width(n, 0);
+  std::deque<VertexIndex> queue{from};
+  hops[from] = 0;
+  width[from] = INFINITY;
+  while (!queue.empty()) {
+    const VertexIndex at = queue.front();
+    queue.pop_front();
+    if (at != from && at < static_cast<VertexIndex>(cluster.devices.size())) continue;
+    for (const Edge& edge : edges[at]) {
+      if (hops[edge.to] < 0) {
+        hops[edge.to] = hops[at] + 1;
+        queue.push_back(edge.to);
+      }
+      const double candidate = std::min(width[at], cluster.bandwidth(edge.channel).value);
+      const bool better = candidate > width[edge.to] || (candidate == width[edge.to] && edge.channel < entry[edge.to]);
+      if (hops[edge.to] == hops[at] + 1 && better) {
+        width[edge.to] = candidate;
+        entry[edge.to] = edge.channel;
+      }
+    }
+  }
+  return entry;
+}
+
+}  // namespace
+
+VertexIndex Cluster::vertex_of_node(std::int32_t node) const { return static_cast<VertexIndex>(devices.size()) + node; }
+
+VertexIndex Cluster::vertex_of_switch(std::int32_t index) const {
+  return static_cast<VertexIndex>(devices.size() + nodes.size()) + index;
+}
+
+std::string Cluster::vertex_name(VertexIndex vertex) const {
+  auto index = static_cast<std::size_t>(vertex);
+  if (index < devices.size()) return devices[index].name;
+  index -= devices.size();
+  if (index < nodes.size()) return nodes[index].name;
+  return switches.at(index - nodes.size());
+}
+
+DeviceIndex Cluster::device_named(const std::string& name) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].name == name) return static_cast<DeviceIndex>(i);
+    names.push_back(devices[i].name);
+  }
+  std::string message = (source.empty() ? "cluster" : source) + ": there is no device " + name +
+                        did_you_mean(name, names) + "; its devices are";
+  constexpr std::size_t kShown = 16;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) message += " " + names[i];
+  if (names.size() > kShown) message += " and " + std::to_string(names.size() - kShown) + " more";
+  throw Error(ErrorKind::kNotFound, message);
+}
+
+void Cluster::finish() {
+  fill_devices(*this);
+  check_vertices(*this);
+  check_links(*this);
+  std::vector<std::vector<Edge>> edges(vertex_count(*this));
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const auto there = static_cast<ChannelIndex>(2 * i);
+    edges[links[i].a].push_back({links[i].b, there});
+    edges[links[i].b].push_back({links[i].a, links[i].full_duplex ? there + 1 : there});
+  }
+  const auto count = static_cast<DeviceIndex>(devices.size());
+  routes_.assign(devices.size() * devices.size(), {});
+  for (DeviceIndex from = 0; from < count; ++from) {
+    const std::vector<ChannelIndex> entry = entered_by(*this, edges, from);
+    for (DeviceIndex to = 0; to < count; ++to) {
+      if (to == from) continue;
+      if (entry[to] < 0) {
+        refuse(*this, "no path of links joins " + devices[from].name + " and " + devices[to].name +
+                          ": add a link between their nodes or through a switch");
+      }
+      std::vector<ChannelIndex>& route = routes_[static_cast<std::size_t>(from) * devices.size() + to];
+      for (VertexIndex at = to; at != from;) {
+        const Link& link = links[entry[at] / 2];
+        route.push_back(entry[at]);
+        at = link.a == at ? link.b : link.a;
+      }
+      std::reverse(route.begin(), route.end());
+    }
+  }
+}
+
+const std::vector<ChannelIndex>& Cluster::route(DeviceIndex from, DeviceIndex to) const {
+  return routes_.at(static_cast<std::size_t>(from) * devices.size() + static_cast<std::size_t>(to));
+}
+
+Seconds Cluster::latency(DeviceIndex from, DeviceIndex to) const {
+  Seconds sum;
+  for (const ChannelIndex channel : route(from, to)) sum += links[channel / 2].latency;
+  return sum;
+}
+
+BytesPerSecond Cluster::bandwidth(DeviceIndex from, DeviceIndex to) const {
+  BytesPerSecond least{INFINITY};
+  for (const ChannelIndex channel : route(from, to)) least = std::min(least, bandwidth(channel));
+  return least;
+}
+
+}  // namespace motley

@@ -55,8 +55,10 @@ class Cluster {
   ChannelIndex channel_count() const { return static_cast<ChannelIndex>(2 * links.size()); }
   BytesPerSecond bandwidth(ChannelIndex channel) const { return links[channel / 2].bandwidth; }
 
-  // Computes routes (fewest links, then highest bandwidth, then lowest index). Throws Error(kInvalidInput) for
-  // duplicate names, links to nowhere, non-positive figures, and devices that no path joins.
+  // Fills what follows from the rest (Node::devices, empty names of devices and links), checks, and computes routes:
+  // fewest links, then highest bandwidth, then lowest link index; never through a third device, since devices do not
+  // forward. Throws Error(kInvalidInput) for duplicate names, links to nowhere, figures that are not positive (a
+  // latency may be 0), and devices that no path joins.
   void finish();
 
   // Channels from `from` to `to` in order; empty when they are the same device.
@@ -68,15 +70,24 @@ class Cluster {
   std::vector<std::vector<ChannelIndex>> routes_;  // from * devices + to
 };
 
-// The YAML form (docs/cluster.md). Errors name file and line. `catalogue_memory(kind)` etc. come from the caller, since
-// the device catalogue lies above: returns {memory, host-link bandwidth, host-link latency}, memory 0 when unknown.
+// What a kind of device brings along. The device catalogue lies above proto/, so the caller passes its look-up.
 struct KindDefaults {
-  Bytes memory;
-  BytesPerSecond host_bandwidth;
+  Bytes memory;                   // 0: unknown, the file must say it
+  BytesPerSecond host_bandwidth;  // one way, between device and host; 0: unknown, the file must say it
   Seconds host_latency;
+  BytesPerSecond nvlink;   // one way, all of a device's peer links together; 0: it has none
+  std::string suggestion;  // when the kind is unknown: a near name, or empty
 };
 using KindLookup = KindDefaults (*)(const std::string& kind);
+inline constexpr Seconds kNvlinkLatency{2e-6};
+
+// The YAML form (docs/cluster.md). Throws Error(kInvalidInput) that names file and line, and what to write instead;
+// read_cluster throws Error(kNotFound) when there is no such file. `lookup` may be null: then no kind has defaults.
 Cluster read_cluster(const std::string& path, KindLookup lookup);
 Cluster parse_cluster(const std::string& yaml, const std::string& source, KindLookup lookup);
+
+// The cluster as text that parse_cluster reads back as the same cluster, with whatever look-up: every figure is written
+// out. For clusters that agents found.
+std::string to_yaml(const Cluster& cluster);
 
 }  // namespace motley

@@ -1,0 +1,57 @@
+#include "base/suggest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+namespace motley {
+namespace {
+
+std::string folded(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c != '-' && c != '_' && c != ' ') {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return result;
+}
+
+// Levenshtein's distance, one row at a time.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string wanted = folded(word);
+  std::string best;
+  std::size_t least = wanted.size() / 3 + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t changes = distance(wanted, folded(candidate));
+    if (changes < least) {
+      least = changes;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string name = nearest_name(word, candidates);
+  return name.empty() ? "" : " (did you mean " + name + "?)";
+}
+
+}  // namespace motley

@@ -1,0 +1,147 @@
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "proto/cluster.h"
+#include "proto/cluster_message.h"
+
+namespace motley {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+KindDefaults lookup(const std::string& kind) {
+  KindDefaults defaults;
+  if (kind == "V100-16GB") return {Bytes(16000), BytesPerSecond(12e9), Seconds(5e-6), BytesPerSecond(150e9), ""};
+  if (kind == "T4") return {Bytes(15000), BytesPerSecond(6e9), Seconds(8e-6), BytesPerSecond(0), ""};
+  if (kind == "V100-16G") defaults.suggestion = "V100-16GB";
+  return defaults;
+}
+
+const char* const kTwoNodes = R"(nodes:
+  - name: big
+    devices: {kind: V100-16GB, count: 2}
+    peer: {bandwidth: 10GB/s}
+  - name: small
+    devices:
+      - {kind: T4, memory: 10kB}
+      - {kind: T4}
+switches: [tor]
+links:
+  - {between: [big, tor], bandwidth: 100Gbps, latency: 10us}
+  - {between: [tor, small], bandwidth: 10Gbps, latency: 20us, duplex: half, name: slow}
+)";
+
+Cluster parse(const std::string& yaml) { return parse_cluster(yaml, "c.yaml", lookup); }
+
+std::string refusal(const std::string& yaml) {
+  try {
+    parse(yaml);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
+    return error.what();
+  }
+  return "";
+}
+
+// kTwoNodes with one piece replaced.
+std::string edited(const std::string& from, const std::string& to) {
+  std::string yaml = kTwoNodes;
+  return yaml.replace(yaml.find(from), from.size(), to);
+}
+
+TEST(ClusterYaml, ReadsNodesDevicesAndLinks) {
+  const Cluster cluster = parse(kTwoNodes);
+  ASSERT_EQ(cluster.devices.size(), 4u);
+  EXPECT_EQ(cluster.devices[1].name, "big/1");
+  EXPECT_EQ(cluster.devices[1].memory.value, 16000);
+  EXPECT_EQ(cluster.devices[2].memory.value, 10000);
+  EXPECT_EQ(cluster.devices[3].name, "small/1");
+  EXPECT_EQ(cluster.devices[3].memory.value, 15000);
+  EXPECT_FALSE(cluster.links.back().full_duplex);
+  EXPECT_EQ(cluster.links.back().name, "slow");
+}
+
+TEST(ClusterYaml, HostLinksComeFromTheNodeThenTheCatalogue) {
+  const Cluster cluster = parse(kTwoNodes);
+  // big/0 -> big (10 GB/s written, 5 us of the catalogue) -> tor -> small (10 Gbps = 1.25 GB/s) -> small/1 (6 GB/s, 8
+  // us)
+  EXPECT_DOUBLE_EQ(cluster.bandwidth(0, 3).value, 1.25e9);
+  EXPECT_DOUBLE_EQ(cluster.latency(0, 3).value, 5e-6 + 10e-6 + 20e-6 + 8e-6);
+  EXPECT_DOUBLE_EQ(cluster.bandwidth(2, 3).value, 6e9);
+}
+
+TEST(ClusterYaml, TwoPeersGetTheirOwnLink) {
+  const Cluster cluster = parse(kTwoNodes);
+  ASSERT_EQ(cluster.route(0, 1).size(), 1u);
+  EXPECT_DOUBLE_EQ(cluster.bandwidth(0, 1).value, 150e9);
+}
+
+TEST(ClusterYaml, MorePeersMeetInACrossbar) {
+  const Cluster cluster = parse(edited("count: 2", "count: 4, nvlink: 300GB/s"));
+  EXPECT_DOUBLE_EQ(cluster.bandwidth(0, 3).value, 300e9);
+  EXPECT_DOUBLE_EQ(cluster.latency(0, 3).value, kNvlinkLatency.value);
+  EXPECT_EQ(cluster.route(0, 3).front(), cluster.route(0, 1).front()) << "one way out of a device for all its peers";
+}
+
+TEST(ClusterYaml, NvlinkCanBeAbsent) {
+  const Cluster cluster = parse(edited("count: 2", "count: 2, nvlink: none"));
+  EXPECT_DOUBLE_EQ(cluster.bandwidth(0, 1).value, 10e9);
+}
+
+TEST(ClusterYaml, TextReadsBackAsTheSameCluster) {
+  const Cluster cluster = parse(edited("count: 2", "count: 3"));
+  const Cluster again = parse_cluster(to_yaml(cluster), "c.yaml", lookup);
+  EXPECT_EQ(to_message(again).DebugString(), to_message(cluster).DebugString());
+}
+
+TEST(ClusterYaml, UnknownKeysAndUnitsNameTheLine) {
+  EXPECT_THAT(refusal(edited("bandwidth: 100Gbps", "bandwith: 100Gbps")),
+              AllOf(StartsWith("c.yaml:11: "), HasSubstr("did you mean bandwidth?")));
+  EXPECT_THAT(refusal(edited("100Gbps", "100Gbpz")), AllOf(StartsWith("c.yaml:11: "), HasSubstr("100Gbpz")));
+  EXPECT_THAT(refusal(edited("10kB", "10")), AllOf(StartsWith("c.yaml:7: memory: "), HasSubstr("GiB")));
+  EXPECT_THAT(refusal(edited("half", "both")), StartsWith("c.yaml:12: duplex"));
+}
+
+TEST(ClusterYaml, UnknownKindIsSuggestedOrTakenWithItsFigures) {
+  EXPECT_THAT(refusal(edited("V100-16GB", "V100-16G")),
+              AllOf(StartsWith("c.yaml:3: "), HasSubstr("did you mean V100-16GB?")));
+  const Cluster cluster = parse(edited("kind: V100-16GB", "kind: mine, memory: 1GiB"));
+  EXPECT_EQ(cluster.devices[0].kind, "mine");
+  EXPECT_THAT(refusal(edited("{kind: T4}", "{kind: mine, memory: 1GiB}")), HasSubstr("add peer:"));
+}
+
+TEST(ClusterYaml, NamesAreUniqueAndLinksLeadSomewhere) {
+  EXPECT_THAT(refusal(edited("name: small", "name: big")), AllOf(StartsWith("c.yaml:5: "), HasSubstr("line 2")));
+  EXPECT_THAT(refusal(edited("[tor]", "[tor, big]")), StartsWith("c.yaml:9: the name big"));
+  EXPECT_THAT(refusal(edited("[big, tor]", "[bigg, tor]")),
+              AllOf(StartsWith("c.yaml:11: "), HasSubstr("did you mean big?")));
+  EXPECT_THAT(refusal(edited("[big, tor]", "[tor, tor]")), HasSubstr("to itself"));
+  EXPECT_THAT(refusal(edited("[big, tor]", "[tor]")), StartsWith("c.yaml:11: a link says between"));
+}
+
+TEST(ClusterYaml, CountsAreWholeAndPositive) {
+  for (const char* count : {"count: 0", "count: -2", "count: 1.5", "count: many", "count: 99999"}) {
+    EXPECT_THAT(refusal(edited("count: 2", count)), StartsWith("c.yaml:3: count is a whole number")) << count;
+  }
+  EXPECT_THAT(refusal(edited("100Gbps", "0")), HasSubstr("bandwidth must be above 0"));
+  EXPECT_THAT(refusal(edited("10kB", "-1GB")), StartsWith("c.yaml:7: memory"));
+}
+
+TEST(ClusterYaml, MissingPiecesAreNamed) {
+  EXPECT_THAT(refusal(""), StartsWith("c.yaml"));
+  EXPECT_THAT(refusal("nodes: 3"), StartsWith("c.yaml:1: nodes is a list"));
+  EXPECT_THAT(refusal("nodes: []"), HasSubstr("there are no devices"));
+  EXPECT_THAT(refusal("nodes: [{name: a}]"), HasSubstr("node a has no devices"));
+  EXPECT_THAT(refusal(edited(", latency: 10us", "")), HasSubstr("this link has no latency"));
+  EXPECT_THAT(refusal(edited("  - {between: [big, tor], bandwidth: 100Gbps, latency: 10us}\n", "")),
+              HasSubstr("no path of links joins"));
+}
+
+TEST(ClusterYaml, BrokenYamlNamesTheLine) {
+  EXPECT_THAT(refusal("nodes:\n  - {name: a\n"), StartsWith("c.yaml:"));
+  EXPECT_THROW(read_cluster("no/such/cluster.yaml", lookup), Error);
+}
+
+}  // namespace
+}  // namespace motley
