@@ -18,14 +18,17 @@ using ValueId = std::int32_t;       // index into Program::values
 using CollectiveId = std::int32_t;  // index into Deployment::collectives
 
 enum class InstructionKind : std::uint8_t {  // numbers reach disk
-  kCompute = 0,  // op on `batch` samples; inputs and outputs stand as in Op, kNone where there is none
+  kCompute = 0,  // op on `batch` samples; inputs and outputs stand as in Op, kNone where there is none (a gradient that
+                 // nobody on this device made). A kUpdate has one output: its parameter as updated, an alias of it
   kSlice = 1,    // samples [begin, end) of the input's own range, as a value of its own
   kConcat = 2,   // inputs, in order of samples, joined along the batch dimension
   kSend = 3,     // input to `peer`; ends when the data has left (the buffer may be freed)
-  kReceive = 4,  // output from `peer`; matched with the send by `tag`
+  kReceive = 4,  // output from `peer`; matched with the send by `tag`. Into the storage of what the output aliases, if
+                 // it does: new weights into their parameter
   kAllReduce =
       5,       // inputs (each scaled by `scale`) summed over the collective's members, in place: outputs share storage
-  kSum = 6,    // elementwise sum of the inputs (parts of one gradient that met on this device)
+  kSum = 6,    // elementwise sum of the inputs: parts of one gradient that met on this device. Stands for the graph's
+               // kGradientSum ops too, which have as many parts on a device as their consumers left there
   kScale = 7,  // input times `scale`
   kFill = 8,   // a value filled with `scale`: the loss's seed gradient, zeros for a missing part
 };
@@ -61,7 +64,7 @@ struct Program {
   std::vector<Value> values;
   std::vector<Instruction> instructions;
   std::vector<ValueId> inputs;  // values of Graph::inputs that this device loads, with their sample ranges
-  ValueId loss = kNone;         // this device's part of the loss, if it computes one
+  ValueId loss = kNone;         // this device's part of the loss, if it computes one; never released
   double loss_weight = 1.0;     // whole loss = sum over devices of loss_weight * value
 };
 
@@ -78,9 +81,10 @@ struct Deployment {
   std::string graph_fingerprint;
 };
 
-// Throws Error(kInternal) naming the instruction unless: every value is made once before it is used and released once;
-// sends and receives match in tag and bytes; each collective is entered exactly once by each member and by nobody else,
-// and in the same order on members that share several; no cycle of waits is left (so the deployment cannot deadlock).
+// Throws Error(kInternal) naming the instruction unless: every value is made once before it is used and released once
+// (but for persistent ones and the loss); sends and receives match in tag and bytes; each collective is entered exactly
+// once by each member and by nobody else, and in the same order on members that share several; no cycle of waits is
+// left (so the deployment cannot deadlock).
 void check(const Deployment& deployment);
 
 }  // namespace motley

@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "compiler/strategy.h"
+
+namespace motley {
+
+std::vector<std::int64_t> split_batch(const std::vector<Share>& shares, std::int64_t batch) {
+  const auto count = static_cast<std::int64_t>(shares.size());
+  if (batch < count || count == 0) return {};
+  double total = 0;
+  for (const Share& share : shares) total += share.weight;
+  // One sample is everybody's; the ideal share is cut to whole samples, never below that.
+  std::vector<std::int64_t> samples(shares.size());
+  std::vector<double> remainders(shares.size());
+  std::int64_t given = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const double ideal = shares[i].weight / total * static_cast<double>(batch);
+    // 1e-9 keeps 0.1 / 0.3 * 9 at 3 samples.
+    samples[i] = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(ideal + 1e-9)));
+    remainders[i] = ideal - static_cast<double>(samples[i]);
+    given += samples[i];
+  }
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  while (given != batch) {
+    const bool give = given < batch;
+    // Rounded, so that equal weights do not part by the last bit; ties go to the first share.
+    const auto need = [&](std::size_t i) { return std::round(remainders[i] * 1e9) * (give ? 1 : -1); };
+    std::size_t best = order.size();
+    for (std::size_t i : order) {
+      if (!give && samples[i] == 1) continue;
+      if (best == order.size() || need(i) > need(best)) best = i;
+    }
+    const std::int64_t step = give ? 1 : -1;
+    samples[best] += step;
+    remainders[best] -= static_cast<double>(step);
+    given += step;
+  }
+  return samples;
+}
+
+}  // namespace motley
