@@ -67,7 +67,7 @@ class Reader {
     for (const auto& entry : node) {
       const std::string key = text(entry.first, "a key");
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        refuse(entry.first, what + " has no key " + key + did_you_mean(key, keys) + "; its keys are" + known);
+        refuse(entry.first, (what + " has no key ").append(key) + did_you_mean(key, keys) + "; its keys are" + known);
       }
       if (!seen.insert(key).second) refuse(entry.first, "the key " + key + " stands twice: remove one of the two");
     }
@@ -90,7 +90,7 @@ class Reader {
   }
 
   std::string new_name(const YAML::Node& node, const std::string& what) {
-    const std::string name = text(node, what);
+    std::string name = text(node, what);
     if (name.empty() || name.find_first_of(" \t\n,") != std::string::npos) {
       refuse(node, what + " is one word without spaces, not \"" + name + "\"");
     }
