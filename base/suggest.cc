@@ -40,7 +40,9 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   std::string best;
   std::size_t least = wanted.size() / 3 + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t changes = distance(wanted, folded(candidate));
+    const std::string name = folded(candidate);
+    const bool begun = wanted.size() > 2 && name.starts_with(wanted);  // an ending that was left out is one change
+    const std::size_t changes = begun ? std::size_t{name != wanted} : distance(wanted, name);
     if (changes < least) {
       least = changes;
       best = candidate;
