@@ -42,5 +42,6 @@ function(motley_test name)
   add_executable(${name}_test ${arg_SOURCES})
   target_link_libraries(${name}_test PRIVATE motley_flags ${arg_LINK} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "MOTLEY_PYTHON=${MOTLEY_PYTHON}")
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "MOTLEY_PYTHON=${MOTLEY_PYTHON};MOTLEY_TEST_MODELS=${CMAKE_BINARY_DIR}/tests/models")
 endfunction()

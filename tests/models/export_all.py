@@ -1,0 +1,152 @@
+"""Exports the models that tests read: export_all.py FOLDER. Does nothing when the folder is newer than this script.
+
+NAME.pt2 is a small model with weights, NAME.safetensors a batch of data for it with PyTorch's answer: "input.ARGUMENT",
+"loss", "gradient.PARAMETER" and, where the model has state, "buffer.NAME" after the step. full-NAME.pt2 is the model at
+its published size without weights.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+
+import torch
+import torchvision
+import transformers
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
+        loss: Tensor = self.model(input_ids=input_ids, labels=labels, use_cache=False).loss
+        return loss
+
+
+class Classifier(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        output = self.model(images)
+        logits = output if isinstance(output, Tensor) else output.logits
+        return nn.functional.cross_entropy(logits, labels)
+
+
+Example = tuple[nn.Module, dict[str, Tensor]]
+batch = 4
+tokens = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
+
+
+def text(model: nn.Module, length: int = 16, vocabulary: int = 64) -> Example:
+    ids = torch.randint(0, vocabulary, (batch, length))
+    labels = ids.clone()
+    labels[0, length // 2 :] = -100  # samples with unequal numbers of targets
+    return LanguageModel(model), {"input_ids": ids, "labels": labels}
+
+
+def images(model: nn.Module, size: int, classes: int = 10) -> Example:
+    return Classifier(model), {
+        "images": torch.randn(batch, 3, size, size),
+        "labels": torch.randint(0, classes, (batch,)),
+    }
+
+
+def gpt2(**options: Any) -> nn.Module:
+    dropout: dict[str, Any] = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**dropout, **options))
+
+
+def bert(**options: Any) -> nn.Module:
+    dropout: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return transformers.BertForMaskedLM(transformers.BertConfig(**dropout, **options))
+
+
+def llama(**options: Any) -> nn.Module:
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**options))
+
+
+def small_vgg19() -> nn.Module:
+    model: Any = torchvision.models.VGG(
+        torchvision.models.vgg.make_layers([16, "M", 16, "M", 32, "M", 32, "M"]), num_classes=10, dropout=0.0
+    )
+    model.avgpool = nn.AdaptiveAvgPool2d((2, 2))
+    model.classifier = nn.Sequential(nn.Linear(128, 64), nn.ReLU(inplace=True), nn.Dropout(0.0), nn.Linear(64, 10))
+    module: nn.Module = model
+    return module
+
+
+small: dict[str, Callable[[], Example]] = {
+    "gpt2": lambda: text(gpt2(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=2)),
+    "bert": lambda: text(bert(max_position_embeddings=32, **tokens)),
+    "llama": lambda: text(llama(num_key_value_heads=2, max_position_embeddings=32, **tokens)),
+    "resnet": lambda: images(
+        torchvision.models.ResNet(torchvision.models.resnet.Bottleneck, [1, 1, 1, 1], num_classes=10), 64
+    ),
+    "vgg": lambda: images(small_vgg19(), 32),
+    "mobilenet": lambda: images(torchvision.models.mobilenet_v2(num_classes=10, width_mult=0.25, dropout=0.0), 64),
+}
+
+full: dict[str, Callable[[], Example]] = {
+    "gpt2": lambda: text(gpt2(), 128, 50257),
+    "bert": lambda: text(bert(), 128, 30522),
+    "resnet50": lambda: images(torchvision.models.resnet50(), 224, 1000),
+    "vgg19": lambda: images(torchvision.models.vgg19(), 224, 1000),
+    "inception": lambda: images(torchvision.models.inception_v3(init_weights=False, dropout=0.0), 299, 1000),
+}
+
+
+def export(model: nn.Module, data: dict[str, Tensor], path: Path) -> None:
+    dimension = torch.export.Dim("batch", min=2, max=4096)
+    program = torch.export.export(model, (), data, dynamic_shapes={name: {0: dimension} for name in data}, strict=False)
+    torch.export.save(program, path)
+
+
+def answer(model: nn.Module, data: dict[str, Tensor], path: Path) -> None:
+    loss = model(**data)
+    loss.backward()
+    content = {f"input.{name}": tensor for name, tensor in data.items()} | {"loss": loss.detach()}
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            content[f"gradient.{name}"] = parameter.grad
+    content |= {f"buffer.{name}": buffer.clone() for name, buffer in model.named_buffers()}
+    save_file({name: tensor.contiguous() for name, tensor in content.items()}, path)
+
+
+def main(folder: Path) -> None:
+    stamp = folder / "complete"
+    if stamp.exists() and stamp.stat().st_mtime > Path(__file__).stat().st_mtime:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    for name, make in small.items():
+        torch.manual_seed(1)
+        model, data = make()
+        export(model.train(), data, folder / f"{name}.pt2")
+        answer(model, data, folder / f"{name}.safetensors")
+        print(f"exported {name}", flush=True)
+    for name, make in full.items():
+        with torch.device("meta"):
+            model, data = make()
+        export(model.train(), data, folder / f"full-{name}.pt2")
+        print(f"exported full-{name}", flush=True)
+    stamp.touch()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
