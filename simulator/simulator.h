@@ -33,8 +33,14 @@ struct DeviceMemory {
   bool fits() const { return peak <= capacity; }
 };
 
+struct MemorySample {  // a device's memory from `time` on
+  DeviceIndex device = 0;
+  Seconds time;
+  Bytes bytes;
+};
+
 struct SimulationOptions {
-  bool keep_events = false;  // fill SimulationResult::events
+  bool keep_events = false;  // fill SimulationResult::events and memory_samples
 };
 
 struct SimulationResult {
@@ -46,8 +52,12 @@ struct SimulationResult {
   std::vector<Bytes> channel_bytes;  // carried by each channel
   double estimated_share = 0;        // of the compute time on the programs, how much rests on estimates
   std::vector<Event> events;         // by start, then device, then instruction
+  std::vector<MemorySample> memory_samples;  // by time
 };
 
+// What instructions cost and wait for is said in simulator/engine.h, how flows share channels in simulator/flow.h. A
+// forward op's kept bytes live until its last backward op on the device has ended, its workspace while it runs.
+// Throws Error(kInternal) when the deployment is not one that check() accepts. Thread-safe.
 SimulationResult simulate(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                           const Deployment& deployment, const SimulationOptions& options = {});
 

@@ -1,0 +1,277 @@
+#include "simulator/flat.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace motley {
+
+void FlatLists::lay_out() {
+  for (std::size_t list = 1; list < ends_.size(); ++list) ends_[list] += ends_[list - 1];
+  items_.resize(ends_.back());
+  ends_.pop_back();  // what is left of ends_[list] is where list begins; add() moves it to where it ends
+}
+
+FlatDeployment::FlatDeployment(const Graph& graph, const Cluster& cluster, const CostModel& costs,
+                               const Deployment& deployment) {
+  std::int32_t values = 0;
+  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
+    first.push_back(count());
+    first_value_.push_back(values);
+    values += static_cast<std::int32_t>(deployment.programs[p].values.size());
+    for (const Instruction& instruction : deployment.programs[p].instructions) {
+      instructions.push_back(&instruction);
+      program.push_back(static_cast<std::int32_t>(p));
+    }
+  }
+  first.push_back(count());
+  first_value_.push_back(values);
+  time_instructions(graph, cluster, costs, deployment);
+  link_instructions(deployment);
+  match_messages(deployment);
+  list_members(cluster, costs, deployment);
+  lay_out_memory(graph, deployment);
+}
+
+void FlatDeployment::time_instructions(const Graph& graph, const Cluster& cluster, const CostModel& costs,
+                                       const Deployment& deployment) {
+  seconds.assign(count(), 0);
+  bytes.assign(count(), 0);
+  op_memory_.resize(count());
+  busy.assign(deployment.programs.size(), 0);
+  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
+    const Program& code = deployment.programs[p];
+    MOTLEY_CHECK(code.device >= 0 && code.device < static_cast<DeviceIndex>(cluster.devices.size()),
+                 "program of a device that the cluster lacks");
+    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
+      const Instruction& instruction = *instructions[i];
+      const auto output_bytes = [&] {
+        std::int64_t sum = 0;
+        for (ValueId value : instruction.outputs) sum += code.values[value].bytes.value;
+        return Bytes(sum);
+      };
+      switch (instruction.kind) {
+        case InstructionKind::kCompute: {
+          const OpCost cost = costs.op(instruction.op, code.device, instruction.batch);
+          seconds[i] = cost.time.value;
+          op_memory_[i] = {cost.kept.value, cost.workspace.value};
+          op_seconds += cost.time.value;
+          if (!cost.measured) estimated_op_seconds += cost.time.value;
+          break;
+        }
+        case InstructionKind::kSlice: {
+          const BatchLayout& layout = graph.tensors[code.values[instruction.inputs[0]].tensor].layout;
+          const bool view = layout.dim == 0 && layout.outer == 1;  // samples lie one after the other
+          if (!view) seconds[i] = costs.memory_pass(code.device, output_bytes()).value;
+          break;
+        }
+        case InstructionKind::kConcat:
+        case InstructionKind::kSum:
+        case InstructionKind::kScale:
+        case InstructionKind::kFill:
+          seconds[i] = costs.memory_pass(code.device, output_bytes()).value;
+          break;
+        case InstructionKind::kSend:
+          bytes[i] = code.values[instruction.inputs[0]].bytes.value;
+          [[fallthrough]];
+        case InstructionKind::kReceive:
+          seconds[i] = costs.message_overhead(code.device).value;
+          break;
+        case InstructionKind::kAllReduce:
+          break;
+      }
+      if (stream_of(instruction.kind) == Stream::kCompute) busy[p] += seconds[i];
+    }
+  }
+}
+
+void FlatDeployment::link_instructions(const Deployment& deployment) {
+  waits.assign(count(), 0);
+  std::vector<std::int32_t> producer(first_value_.back(), kNone);
+  std::vector<std::int32_t> predecessor(count(), kNone);
+  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
+    std::int32_t last[4] = {kNone, kNone, kNone, kNone};  // per stream
+    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
+      std::int32_t& previous = last[static_cast<std::size_t>(stream_of(instructions[i]->kind))];
+      predecessor[i] = previous;
+      previous = i;
+      for (ValueId value : instructions[i]->outputs) {
+        if (value != kNone) producer[first_value_[p] + value] = i;
+      }
+    }
+  }
+  const auto for_each_wait = [&](auto&& visit) {
+    for (std::int32_t i = 0; i < count(); ++i) {
+      if (predecessor[i] != kNone) visit(predecessor[i], i);
+      for (ValueId value : instructions[i]->inputs) {
+        const std::int32_t made = value == kNone ? kNone : producer[first_value_[program[i]] + value];
+        if (made != kNone && made != i) visit(made, i);
+      }
+    }
+  };
+  dependents = FlatLists(count());
+  for_each_wait([&](std::int32_t earlier, std::int32_t later) {
+    dependents.count(earlier);
+    ++waits[later];
+  });
+  dependents.lay_out();
+  for_each_wait([&](std::int32_t earlier, std::int32_t later) { dependents.add(earlier, later); });
+}
+
+void FlatDeployment::match_messages(const Deployment& deployment) {
+  struct End {
+    DeviceIndex from, to;
+    std::int32_t tag, instruction;
+    auto key() const { return std::tie(from, to, tag); }
+  };
+  std::vector<End> sends, receives;
+  for (std::int32_t i = 0; i < count(); ++i) {
+    const Instruction& instruction = *instructions[i];
+    const DeviceIndex device = deployment.programs[program[i]].device;
+    if (instruction.kind == InstructionKind::kSend) sends.push_back({device, instruction.peer, instruction.tag, i});
+    if (instruction.kind == InstructionKind::kReceive)
+      receives.push_back({instruction.peer, device, instruction.tag, i});
+  }
+  const auto by_key = [](const End& a, const End& b) { return a.key() < b.key(); };
+  std::sort(sends.begin(), sends.end(), by_key);
+  std::sort(receives.begin(), receives.end(), by_key);
+  receive.assign(count(), kNone);
+  MOTLEY_CHECK(sends.size() == receives.size(), "sends and receives do not match in number");
+  for (std::size_t m = 0; m < sends.size(); ++m) {
+    MOTLEY_CHECK(sends[m].key() == receives[m].key(), "no receive matches the send with tag " +
+                                                          std::to_string(sends[m].tag) + " of device " +
+                                                          std::to_string(sends[m].from));
+    receive[sends[m].instruction] = receives[m].instruction;
+  }
+}
+
+void FlatDeployment::list_members(const Cluster& cluster, const CostModel& costs, const Deployment& deployment) {
+  members = FlatLists(deployment.collectives.size());
+  for (const Instruction* instruction : instructions) {
+    if (instruction->kind == InstructionKind::kAllReduce) members.count(instruction->collective);
+  }
+  members.lay_out();
+  for (std::int32_t i = 0; i < count(); ++i) {
+    if (instructions[i]->kind == InstructionKind::kAllReduce) members.add(instructions[i]->collective, i);
+  }
+  for (std::size_t c = 0; c < deployment.collectives.size(); ++c) {
+    const std::vector<DeviceIndex>& ring = deployment.collectives[c].members;
+    MOTLEY_CHECK(members[static_cast<std::int32_t>(c)].size() == ring.size(),
+                 "collective " + std::to_string(c) + " is not entered once by each of its members");
+    double step = 0;  // a step is as slow as its slowest edge
+    for (std::size_t m = 0; m < ring.size() && ring.size() > 1; ++m) {
+      const DeviceIndex next = ring[(m + 1) % ring.size()];
+      step = std::max(step, (cluster.latency(ring[m], next) + costs.message_overhead(ring[m])).value);
+    }
+    step_seconds.push_back(step);
+  }
+}
+
+void FlatDeployment::lay_out_memory(const Graph& graph, const Deployment& deployment) {
+  std::vector<std::int32_t> storage_of(first_value_.back(), kNone);
+  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
+    const std::vector<Value>& values = deployment.programs[p].values;
+    std::vector<std::int32_t> unreleased(values.size(), 0);  // per owner: values that no instruction releases
+    const auto owner = [&](ValueId value) {
+      while (values[value].alias_of != kNone) value = values[value].alias_of;
+      return value;
+    };
+    for (std::size_t v = 0; v < values.size(); ++v) {
+      const ValueId root = owner(static_cast<ValueId>(v));
+      ++unreleased[root];
+      if (root != static_cast<ValueId>(v)) continue;
+      storage_of[first_value_[p] + v] = static_cast<std::int32_t>(storages.size());
+      Storage storage;
+      storage.bytes = values[v].bytes.value;
+      storage.program = static_cast<std::int32_t>(p);
+      storage.tensor = values[v].tensor;
+      storage.from_start = values[v].persistent;
+      storages.push_back(storage);
+    }
+    for (std::size_t v = 0; v < values.size(); ++v) {
+      storage_of[first_value_[p] + v] = storage_of[first_value_[p] + owner(static_cast<ValueId>(v))];
+    }
+    for (ValueId value : deployment.programs[p].inputs) storages[storage_of[first_value_[p] + value]].from_start = true;
+    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
+      for (ValueId value : instructions[i]->releases) --unreleased[owner(value)];
+    }
+    for (std::size_t v = 0; v < values.size(); ++v) {
+      if (values[v].alias_of != kNone) continue;
+      storages[storage_of[first_value_[p] + v]].freed = !values[v].persistent && unreleased[v] == 0;
+    }
+  }
+
+  // What a forward op keeps lives until the last of its backward ops on the device; without any it keeps nothing.
+  std::vector<std::int32_t> kept_by(count(), kNone);  // per forward and backward instruction: the storage
+  std::vector<std::int32_t> workspace(count(), kNone);
+  std::vector<std::int32_t> forward_at(graph.ops.size(), kNone);
+  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
+    std::fill(forward_at.begin(), forward_at.end(), kNone);
+    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
+      if (instructions[i]->kind != InstructionKind::kCompute) continue;
+      Storage storage;
+      storage.program = static_cast<std::int32_t>(p);
+      storage.op = instructions[i]->op;
+      if (op_memory_[i].workspace > 0) {
+        workspace[i] = static_cast<std::int32_t>(storages.size());
+        storage.bytes = op_memory_[i].workspace;
+        storage.workspace = true;
+        storages.push_back(storage);
+        storage.workspace = false;
+      }
+      const Op& op = graph.ops[storage.op];
+      if (op.kind == OpKind::kForward) forward_at[storage.op] = i;
+      if (!op.is_backward() || forward_at[op.forward] == kNone) continue;
+      const std::int32_t forward = forward_at[op.forward];
+      if (op_memory_[forward].kept == 0) continue;
+      if (kept_by[forward] == kNone) {
+        kept_by[forward] = static_cast<std::int32_t>(storages.size());
+        storage.bytes = op_memory_[forward].kept;
+        storage.op = op.forward;
+        storages.push_back(storage);
+      }
+      kept_by[i] = kept_by[forward];
+    }
+  }
+
+  const auto for_each_touch = [&](auto&& visit) {
+    for (std::int32_t i = 0; i < count(); ++i) {
+      const std::int32_t* storage = storage_of.data() + first_value_[program[i]];
+      for (const std::vector<ValueId>* list :
+           {&instructions[i]->inputs, &instructions[i]->outputs, &instructions[i]->releases}) {
+        for (ValueId value : *list) {
+          if (value != kNone) visit(i, storage[value]);
+        }
+      }
+      if (kept_by[i] != kNone) visit(i, kept_by[i]);
+      if (workspace[i] != kNone) visit(i, workspace[i]);
+    }
+  };
+  const auto for_each_allocation = [&](auto&& visit) {
+    for (std::int32_t i = 0; i < count(); ++i) {
+      const Program& code = deployment.programs[program[i]];
+      for (ValueId value : instructions[i]->outputs) {
+        if (value == kNone || code.values[value].alias_of != kNone || code.values[value].persistent) continue;
+        visit(i, storage_of[first_value_[program[i]] + value]);
+      }
+      const bool forward = kept_by[i] != kNone && !graph.ops[instructions[i]->op].is_backward();
+      if (forward) visit(i, kept_by[i]);
+      if (workspace[i] != kNone) visit(i, workspace[i]);
+    }
+  };
+  touches = FlatLists(count());
+  for_each_touch([&](std::int32_t i, std::int32_t storage) {
+    touches.count(i);
+    ++storages[storage].users;
+  });
+  touches.lay_out();
+  for_each_touch([&](std::int32_t i, std::int32_t storage) { touches.add(i, storage); });
+  allocates = FlatLists(count());
+  for_each_allocation([&](std::int32_t i, std::int32_t) { allocates.count(i); });
+  allocates.lay_out();
+  for_each_allocation([&](std::int32_t i, std::int32_t storage) { allocates.add(i, storage); });
+}
+
+}  // namespace motley

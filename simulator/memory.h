@@ -1,0 +1,49 @@
+#pragma once
+
+// The memory of every device while a deployment runs: storages are allocated and freed, the peak is kept, and what was
+// live at the peak can be told afterwards.
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/flat.h"
+#include "simulator/simulator.h"
+
+namespace motley {
+
+class MemoryLedger {
+ public:
+  // `flat` must outlive the ledger. Counts the contexts and what lives from the start.
+  MemoryLedger(const FlatDeployment& flat, const std::vector<Bytes>& contexts);
+
+  // Before `instruction` starts: makes its outputs' room. Idempotent, since a receive's room is made by whichever comes
+  // first, the stream that reaches it or the data.
+  void allocate_for(std::int32_t instruction);
+  // When `instruction` has ended: frees what nobody else uses.
+  void release_after(std::int32_t instruction);
+
+  std::int64_t live(std::int32_t program) const { return live_[program]; }
+  std::int64_t peak(std::int32_t program) const { return peak_[program].bytes; }
+  // The instruction that allocated last before the peak; the program's first when the peak is at the start.
+  std::int32_t peak_instruction(std::int32_t program) const { return peak_[program].instruction; }
+  // Indices into FlatDeployment::storages, by program: those live at its peak, the largest first.
+  std::vector<std::vector<std::int32_t>> live_at_peak() const;
+
+ private:
+  struct Peak {
+    std::int64_t bytes = 0;
+    std::int64_t step = 0;
+    std::int32_t instruction = 0;
+  };
+  void allocate(std::int32_t storage, std::int32_t instruction);
+
+  const FlatDeployment& flat_;
+  std::vector<std::int64_t> live_;       // per program
+  std::vector<Peak> peak_;               // per program
+  std::vector<std::int32_t> users_;      // per storage: instructions that have yet to end
+  std::vector<std::int64_t> allocated_;  // per storage: the step at which it was; kNever before
+  std::vector<std::int64_t> freed_;      // per storage: the step at which it was; kNever before
+  std::int64_t step_ = 0;
+};
+
+}  // namespace motley

@@ -1,0 +1,234 @@
+#include "simulator/simulator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/simulator/hand_built.h"
+
+namespace motley {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class SimulatorTest : public ::testing::Test {
+ protected:
+  static void expect_times(const SimulationResult& result, DeviceIndex device, std::int32_t instruction, double start,
+                           double end) {
+    const Event event = HandBuilt::event(result, device, instruction);
+    EXPECT_DOUBLE_EQ(event.start.value, start) << "device " << device << ", instruction " << instruction;
+    EXPECT_DOUBLE_EQ(event.end.value, end) << "device " << device << ", instruction " << instruction;
+  }
+};
+
+TEST_F(SimulatorTest, AChainOnOneDeviceTakesTheSumOfItsOps) {
+  HandBuilt h(star({1}));
+  const ValueId a = h.value(0, "a", 1), b = h.value(0, "b", 1), c = h.value(0, "c", 1);
+  h.compute(0, h.op({2}), {}, {a});
+  h.compute(0, h.op({3}), {a}, {b}, {a});
+  h.compute(0, h.op({4}), {b}, {c}, {b});
+  const SimulationResult result = h.run();
+  expect_times(result, 0, 1, 2, 5);
+  EXPECT_DOUBLE_EQ(result.iteration.value, 9);
+  EXPECT_DOUBLE_EQ(result.busy[0].value, 9);
+}
+
+TEST_F(SimulatorTest, ATransferTakesOverheadsLatencyAndBytesOverBandwidth) {
+  HandBuilt h(star({1, 1}, Bytes(1000), Seconds(0.25)));
+  h.costs.overhead = 0.5;
+  const ValueId a = h.value(0, "a", 10);
+  h.compute(0, h.op({2}), {}, {a});
+  const ValueId received = h.transfer(0, a, 1);
+  h.compute(1, h.op({3}), {received}, {h.value(1, "b", 1)});
+  const SimulationResult result = h.run();
+  // Ready at 2; overhead to 2.5; 10 B at 1 B/s to 12.5; two links of 0.25 s to 13; overhead to 13.5; op to 16.5.
+  expect_times(result, 0, 1, 2, 12.5);
+  expect_times(result, 1, 0, 0, 13.5);
+  EXPECT_DOUBLE_EQ(result.iteration.value, 16.5);
+}
+
+TEST_F(SimulatorTest, TwoFlowsShareALinkUntilOneEnds) {
+  HandBuilt h(star({9, 9, 1}));  // devices 0 and 1 both send to 2, whose link carries 1 B/s
+  const ValueId a = h.value(0, "a", 2), b = h.value(1, "b", 5);
+  h.compute(0, h.op({1}), {}, {a});
+  h.compute(1, h.op({1}), {}, {b});
+  h.transfer(0, a, 2);
+  h.transfer(1, b, 2);
+  const SimulationResult result = h.run();
+  // From 1 on both at 0.5 B/s: a's 2 B are there at 5; b has 3 of 5 B left, alone at 1 B/s: 8.
+  expect_times(result, 0, 1, 1, 5);
+  expect_times(result, 1, 1, 1, 8);
+  EXPECT_DOUBLE_EQ(result.iteration.value, 8);
+}
+
+TEST_F(SimulatorTest, AFullDuplexLinkCarriesBothWaysAtOnce) {
+  HandBuilt h(star({1, 1}));
+  const ValueId a = h.value(0, "a", 6), b = h.value(1, "b", 6);
+  h.compute(0, h.op({1}), {}, {a});
+  h.compute(1, h.op({1}), {}, {b});
+  h.transfer(0, a, 1);
+  h.transfer(1, b, 0);
+  EXPECT_DOUBLE_EQ(h.run().iteration.value, 7);
+}
+
+TEST_F(SimulatorTest, ARingAllReduceRunsAtItsSlowestLink) {
+  HandBuilt h(star({6, 2, 3}, Bytes(1000), Seconds(0.5)));
+  h.costs.overhead = 0.25;
+  std::vector<ValueId> gradients;
+  for (DeviceIndex d = 0; d < 3; ++d) {
+    gradients.push_back(h.value(d, "g", 9));
+    h.compute(d, h.op({1.0 + d}), {}, {gradients.back()});
+  }
+  h.all_reduce({0, 1, 2}, gradients, 9);
+  const SimulationResult result = h.run();
+  // The last enters at 3. 2(3-1) = 4 steps of 2 * 0.5 + 0.25 s: 8. Then 4/3 * 9 = 12 B over each ring edge; every
+  // device sends one flow up and takes one down, and the slowest edge has 2 B/s: 6 s.
+  for (DeviceIndex d = 0; d < 3; ++d) expect_times(result, d, 1, 1.0 + d, 14);
+}
+
+TEST_F(SimulatorTest, ACollectiveSharesLinksWithATransfer) {
+  HandBuilt h(star({1, 1}));
+  const ValueId g0 = h.value(0, "g0", 4), g1 = h.value(1, "g1", 4), a = h.value(0, "a", 4);
+  h.compute(0, h.op({1}), {}, {g0, a});
+  h.compute(1, h.op({1}), {}, {g1});
+  h.all_reduce({0, 1}, {g0, g1}, 4);
+  h.transfer(0, a, 1);
+  const SimulationResult result = h.run();
+  // 0 to 1 carries the ring's 2 * 1/2 * 4 = 4 B and the transfer's 4 B, each at 0.5 B/s: both end at 1 + 8.
+  expect_times(result, 0, 1, 1, 9);
+  expect_times(result, 0, 2, 1, 9);
+}
+
+TEST_F(SimulatorTest, ACollectiveOverlapsCompute) {
+  HandBuilt h(star({1, 1}));
+  std::vector<ValueId> gradients;
+  for (DeviceIndex d = 0; d < 2; ++d) {
+    gradients.push_back(h.value(d, "g", 4));
+    h.compute(d, h.op({1}), {}, {gradients.back()});
+  }
+  h.all_reduce({0, 1}, gradients, 4);
+  for (DeviceIndex d = 0; d < 2; ++d) h.compute(d, h.op({5}), {}, {h.value(d, "x", 1)});
+  const SimulationResult result = h.run();
+  expect_times(result, 0, 1, 1, 5);  // 4 B at 1 B/s
+  expect_times(result, 0, 2, 1, 6);  // beside it
+  EXPECT_DOUBLE_EQ(result.iteration.value, 6);
+}
+
+TEST_F(SimulatorTest, AStreamKeepsItsOrder) {
+  HandBuilt h(star({1, 1}));
+  const ValueId late = h.value(0, "late", 1), early = h.value(0, "early", 1);
+  h.compute(0, h.op({1}), {}, {early});
+  h.compute(0, h.op({1}), {}, {late});
+  h.transfer(0, late, 1);
+  h.transfer(0, early, 1);
+  const SimulationResult result = h.run();
+  expect_times(result, 0, 2, 2, 3);
+  expect_times(result, 0, 3, 3, 4);  // ready at 1, but behind the other
+}
+
+TEST_F(SimulatorTest, AContiguousSliceIsAViewAndOthersAreAPass) {
+  HandBuilt h(star({1}));
+  const ValueId whole = h.value(0, "whole", 8), half = h.value(0, "half", 4, false, whole), part = h.value(0, "p", 4);
+  h.compute(0, h.op({1}), {}, {whole});
+  h.add(0, {.kind = InstructionKind::kSlice, .inputs = {whole}, .outputs = {half}});
+  EXPECT_DOUBLE_EQ(h.run().iteration.value, 1);
+  h.graph.tensors[h.program(0).values[whole].tensor].layout.outer = 2;
+  h.add(0, {.kind = InstructionKind::kSlice, .inputs = {whole}, .outputs = {part}});
+  h.program(0).instructions.erase(h.program(0).instructions.begin() + 1);
+  EXPECT_DOUBLE_EQ(h.run().iteration.value, 5);  // 4 B written at 1 B/s
+}
+
+TEST_F(SimulatorTest, ThePeakOfAChainIsItsWidestPlace) {
+  HandBuilt h(star({1}));
+  h.costs.context_bytes = 5;
+  const ValueId weight = h.value(0, "w", 10, true), a = h.value(0, "a", 20), b = h.value(0, "b", 30),
+                c = h.value(0, "c", 1);
+  h.compute(0, h.op({1}), {weight}, {a});
+  h.compute(0, h.op({1, 0, 7}), {a}, {b}, {a});  // 7 B of workspace
+  h.compute(0, h.op({1}), {b}, {c}, {b});
+  const SimulationResult result = h.run();
+  // 5 context + 10 weight; then a: 35; a, b and the workspace: 72; b, c: 46; c: 16 (nobody releases it).
+  EXPECT_EQ(result.memory[0].peak.value, 72);
+  EXPECT_EQ(result.memory[0].peak_instruction, 1);
+  ASSERT_THAT(result.memory[0].live_at_peak, SizeIs(4));
+  EXPECT_EQ(result.memory[0].live_at_peak[0].tensor, "b");
+  EXPECT_EQ(result.memory[0].live_at_peak[3].tensor, "op1 (workspace)");
+  EXPECT_EQ(result.memory_samples.back().bytes.value, 16);
+}
+
+TEST_F(SimulatorTest, KeptBytesLiveUntilTheLastBackwardOp) {
+  HandBuilt h(star({1}));
+  const OpId forward = h.op({1, 50}), dx = h.op({1}, OpKind::kInputGradient, forward),
+             dw = h.op({1}, OpKind::kWeightGradient, forward);
+  const ValueId y = h.value(0, "y", 1), gx = h.value(0, "gx", 2), gw = h.value(0, "gw", 4);
+  h.compute(0, forward, {}, {y});
+  h.compute(0, dx, {y}, {gx});
+  h.compute(0, dw, {y}, {gw}, {y});
+  h.compute(0, h.op({1}), {gx, gw}, {}, {gx, gw});
+  const SimulationResult result = h.run();
+  EXPECT_EQ(result.memory[0].peak.value, 57);  // y, gx, gw and what forward kept
+  EXPECT_EQ(result.memory_samples.back().bytes.value, 0);
+}
+
+TEST_F(SimulatorTest, AForwardOpWithoutBackwardKeepsNothing) {
+  HandBuilt h(star({1}));
+  h.compute(0, h.op({1, 50}), {}, {h.value(0, "y", 1)});
+  EXPECT_EQ(h.run().memory[0].peak.value, 1);
+}
+
+TEST_F(SimulatorTest, AReceiveHoldsItsBufferFromItsPosting) {
+  HandBuilt h(star({1, 1}));
+  const ValueId a = h.value(0, "a", 10), b = h.value(1, "b", 3);
+  h.compute(1, h.op({2}), {}, {b}, {b});
+  h.compute(0, h.op({5}), {}, {a});
+  h.transfer(0, a, 1);
+  EXPECT_EQ(h.run().memory[1].peak.value, 13);  // the buffer waits while b lives
+}
+
+TEST_F(SimulatorTest, AValueLivesUntilItsUserOnAnotherStreamHasEnded) {
+  HandBuilt h(star({1, 1}));
+  const ValueId a = h.value(0, "a", 10), b = h.value(0, "b", 1), c = h.value(0, "c", 1);
+  h.compute(0, h.op({1}), {}, {a});
+  h.transfer(0, a, 1);                     // until 11
+  h.compute(0, h.op({1}), {a}, {b}, {a});  // releases a at 2, in program order after the send
+  h.compute(0, h.op({1}), {b}, {c});       // at 2
+  EXPECT_EQ(h.run().memory[0].peak.value, 12);
+}
+
+TEST_F(SimulatorTest, OutOfMemoryNamesDeviceAmountsAndTensors) {
+  HandBuilt h(star({1}, Bytes(1024)));
+  h.costs.context_bytes = 256;
+  const ValueId weight = h.value(0, "fc.weight", 1024, true), a = h.value(0, "relu", 512);
+  h.compute(0, h.op({1}), {weight}, {a});
+  const SimulationResult result = h.run();
+  EXPECT_FALSE(result.feasible);
+  EXPECT_THAT(result.reasons,
+              ElementsAre("n0/0 needs 1.75 KiB of 1.00 KiB (768 B over): 1.00 KiB parameters, 512 B activations, 256 B "
+                          "context; the largest are fc.weight (1.00 KiB), relu (512 B)"));
+}
+
+TEST_F(SimulatorTest, TellsHowMuchRestsOnEstimates) {
+  HandBuilt h(star({1}));
+  h.compute(0, h.op({1, 0, 0, false}), {}, {h.value(0, "a", 1)});
+  h.compute(0, h.op({3}), {}, {h.value(0, "b", 1)});
+  EXPECT_DOUBLE_EQ(h.run().estimated_share, 0.25);
+}
+
+TEST_F(SimulatorTest, ProgramsThatWaitForEachOtherAreAnInternalError) {
+  HandBuilt h(star({1, 1}));
+  const ValueId x = h.value(0, "x", 1), y = h.value(0, "y", 1);
+  const OpId op = h.op({1});
+  h.compute(0, op, {y}, {x});
+  h.compute(0, op, {x}, {y});
+  try {
+    h.run();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+    EXPECT_THAT(error.what(), HasSubstr("instruction 0 of device 0"));
+  }
+}
+
+}  // namespace
+}  // namespace motley
