@@ -1,0 +1,92 @@
+#include "profiler/profile_message.h"
+
+#include "base/error.h"
+
+namespace motley {
+
+proto::Profile to_message(const Profile& profile) {
+  proto::Profile message;
+  proto::Fingerprint& fingerprint = *message.mutable_fingerprint();
+  fingerprint.set_kind(profile.fingerprint.kind);
+  fingerprint.set_model(profile.fingerprint.model);
+  fingerprint.set_threads(profile.fingerprint.threads);
+  fingerprint.set_torch(profile.fingerprint.torch);
+  fingerprint.set_driver(profile.fingerprint.driver);
+  message.set_origin(static_cast<std::int32_t>(profile.origin));
+  if (profile.device) {
+    proto::DeviceCosts& device = *message.mutable_device();
+    device.set_pass_seconds(profile.device->pass.value);
+    device.set_pass_bytes_per_second(profile.device->pass_rate.value);
+    device.set_message_seconds(profile.device->message.value);
+    device.set_context_bytes(profile.device->context.value);
+  }
+  for (const ProfiledOp& op : profile.ops) {
+    proto::ProfiledOp& row = *message.add_ops();
+    row.set_signature(op.signature);
+    row.set_text(op.text);
+    row.set_dtype(op.dtype);
+    for (const CurvePoint& point : op.points) {
+      proto::CurvePoint& figure = *row.add_points();
+      figure.set_batch(point.batch);
+      figure.set_seconds(point.time.value);
+      figure.set_spread_seconds(point.spread.value);
+      figure.set_kept_bytes(point.kept.value);
+      figure.set_workspace_bytes(point.workspace.value);
+      figure.set_repeats(point.repeats);
+    }
+  }
+  return message;
+}
+
+Profile from_message(const proto::Profile& message) {
+  Profile profile;
+  const proto::Fingerprint& fingerprint = message.fingerprint();
+  profile.fingerprint = {fingerprint.kind(), fingerprint.model(), fingerprint.threads(), fingerprint.torch(),
+                         fingerprint.driver()};
+  if (message.origin() < 0 || message.origin() > static_cast<std::int32_t>(Origin::kImport)) {
+    throw Error(ErrorKind::kInvalidInput, "a profile of origin " + std::to_string(message.origin()) +
+                                              ", which this version of motley does not know: use the same version on "
+                                              "all machines");
+  }
+  profile.origin = static_cast<Origin>(message.origin());
+  if (message.has_device()) {
+    const proto::DeviceCosts& device = message.device();
+    profile.device = {Seconds(device.pass_seconds()), BytesPerSecond(device.pass_bytes_per_second()),
+                      Seconds(device.message_seconds()), Bytes(device.context_bytes())};
+  }
+  for (const proto::ProfiledOp& row : message.ops()) {
+    ProfiledOp op{row.signature(), row.text(), row.dtype(), {}};
+    for (const proto::CurvePoint& figure : row.points()) {
+      op.points.push_back({figure.batch(), Seconds(figure.seconds()), Seconds(figure.spread_seconds()),
+                           Bytes(figure.kept_bytes()), Bytes(figure.workspace_bytes()), figure.repeats()});
+    }
+    profile.ops.push_back(std::move(op));
+  }
+  return profile;
+}
+
+proto::LinkProfile to_message(const std::vector<LinkMeasurement>& links) {
+  proto::LinkProfile message;
+  for (const LinkMeasurement& link : links) {
+    proto::LinkMeasurement& row = *message.add_measurements();
+    row.set_from(link.from);
+    row.set_to(link.to);
+    row.set_both_ways(link.both_ways);
+    row.set_bytes(link.bytes.value);
+    row.set_seconds(link.time.value);
+    row.set_spread_seconds(link.spread.value);
+    row.set_repeats(link.repeats);
+  }
+  return message;
+}
+
+std::vector<LinkMeasurement> from_message(const proto::LinkProfile& message) {
+  std::vector<LinkMeasurement> links;
+  for (const proto::LinkMeasurement& row : message.measurements()) {
+    links.push_back({row.from(), row.to(), row.both_ways(), Bytes(row.bytes()), Seconds(row.seconds()),
+                     Seconds(row.spread_seconds()), row.repeats()});
+  }
+  return links;
+}
+
+}  // namespace motley

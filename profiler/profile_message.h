@@ -1,0 +1,16 @@
+#pragma once
+
+// Profiles as messages and back.
+
+#include "profiler/profile.h"
+#include "proto/profile.pb.h"
+
+namespace motley {
+
+proto::Profile to_message(const Profile& profile);
+Profile from_message(const proto::Profile& message);  // throws Error(kInvalidInput) on an unknown origin
+
+proto::LinkProfile to_message(const std::vector<LinkMeasurement>& links);
+std::vector<LinkMeasurement> from_message(const proto::LinkProfile& message);
+
+}  // namespace motley
