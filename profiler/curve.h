@@ -17,8 +17,8 @@ namespace motley {
 
 class Curve {
  public:
-  Curve() = default;                                // no points: empty()
-  explicit Curve(std::vector<CurvePoint> points);   // any order; of equal batches the last one counts
+  Curve() = default;                               // no points: empty()
+  explicit Curve(std::vector<CurvePoint> points);  // any order; of equal batches the last one counts
 
   bool empty() const { return points_.empty(); }
   const std::vector<CurvePoint>& points() const { return points_; }

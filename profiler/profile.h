@@ -21,11 +21,11 @@ enum class Origin : std::uint8_t {
 
 // What must be equal for a figure to hold on another device or day.
 struct Fingerprint {
-  std::string kind;     // as in Device::kind: "V100-16GB", "cpu", "cpu@0.5"
-  std::string model;    // as the driver or the kernel calls it: "Intel(R) Xeon(R) ..."
-  int threads = 1;      // of a CPU device
-  std::string torch;    // version of LibTorch
-  std::string driver;   // of an accelerator, with its runtime; empty for a CPU
+  std::string kind;    // as in Device::kind: "V100-16GB", "cpu", "cpu@0.5"
+  std::string model;   // as the driver or the kernel calls it: "Intel(R) Xeon(R) ..."
+  int threads = 1;     // of a CPU device
+  std::string torch;   // version of LibTorch
+  std::string driver;  // of an accelerator, with its runtime; empty for a CPU
   bool operator==(const Fingerprint&) const = default;
 
   std::string device() const;    // kind, model and threads as one line: the store's key
@@ -34,26 +34,26 @@ struct Fingerprint {
 
 struct CurvePoint {
   std::int64_t batch = 0;  // 0 alone: of an op that does not depend on the batch
-  Seconds time;    // median of the repeats, launch included
-  Seconds spread;  // median absolute deviation
+  Seconds time;            // median of the repeats, launch included
+  Seconds spread;          // median absolute deviation
   Bytes kept;
   Bytes workspace;
   std::int32_t repeats = 0;
 };
 
 struct ProfiledOp {
-  std::string signature;  // hash (signature.h)
-  std::string text;       // what it stands for
-  std::string dtype;      // "f32"
+  std::string signature;           // hash (signature.h)
+  std::string text;                // what it stands for
+  std::string dtype;               // "f32"
   std::vector<CurvePoint> points;  // ascending, distinct batches
 };
 
 // Of a device as a whole.
 struct DeviceCosts {
-  Seconds pass;                 // a slice, concatenation, sum, scale or fill of nothing
-  BytesPerSecond pass_rate;     // ... and of many bytes written
-  Seconds message;              // fixed cost of a message at one end
-  Bytes context;                // of the process before any tensor
+  Seconds pass;              // a slice, concatenation, sum, scale or fill of nothing
+  BytesPerSecond pass_rate;  // ... and of many bytes written
+  Seconds message;           // fixed cost of a message at one end
+  Bytes context;             // of the process before any tensor
 };
 
 struct Profile {
@@ -65,11 +65,11 @@ struct Profile {
 
 // One size of message from one device's node to another's, timed one way.
 struct LinkMeasurement {
-  std::string from;         // names of devices or nodes
+  std::string from;  // names of devices or nodes
   std::string to;
-  bool both_ways = false;   // while the same went the other way
+  bool both_ways = false;  // while the same went the other way
   Bytes bytes;
-  Seconds time;             // median
+  Seconds time;  // median
   Seconds spread;
   std::int32_t repeats = 0;
 };

@@ -100,8 +100,8 @@ class Writer {
       case OpKind::kInputGradient:
       case OpKind::kWeightGradient:
         // The whole forward op stands here, with its other backward op: the two may share one kernel.
-        result = "backward" + gradients_text(op) + " of outputs" + places(op.gradient_outputs) + " | " +
-                 text(op.forward);
+        result =
+            "backward" + gradients_text(op) + " of outputs" + places(op.gradient_outputs) + " | " + text(op.forward);
         break;
       case OpKind::kGradientSum:
         result = "gradient sum " + tensors_text(op.inputs);

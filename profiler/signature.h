@@ -20,9 +20,9 @@ struct Signature {
 };
 
 struct Signatures {
-  std::vector<Signature> distinct;    // in the order of first appearance in the graph
-  std::vector<std::int32_t> of_op;    // index into `distinct`, per op
-  std::vector<OpId> representative;   // the first op of each
+  std::vector<Signature> distinct;   // in the order of first appearance in the graph
+  std::vector<std::int32_t> of_op;   // index into `distinct`, per op
+  std::vector<OpId> representative;  // the first op of each
 };
 
 // Deterministic; linear in the size of the graph.

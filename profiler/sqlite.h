@@ -37,7 +37,8 @@ class Statement {
 
   // Binds the next parameter.
   Statement& bind(const std::string& value) {
-    return check(sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT));
+    return check(
+        sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT));
   }
   Statement& bind(std::int64_t value) { return check(sqlite3_bind_int64(statement_, ++bound_, value)); }
   Statement& bind(double value) { return check(sqlite3_bind_double(statement_, ++bound_, value)); }

@@ -153,9 +153,10 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
   const std::lock_guard lock(mutex_);
   const std::set<std::string> wanted(signatures.begin(), signatures.end());
   std::vector<Profile> result;
-  Statement devices(db_, path_,
-                    "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, message_seconds, "
-                    "context_bytes, message_seconds IS NOT NULL FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
+  Statement devices(
+      db_, path_,
+      "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, message_seconds, "
+      "context_bytes, message_seconds IS NOT NULL FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
   devices.bind(kind);
   Statement points(db_, path_,
                    "SELECT p.origin, s.hash, s.text, s.dtype, p.batch, p.seconds, p.spread, p.kept, p.workspace, "
@@ -163,7 +164,8 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
                    "ORDER BY p.origin, p.signature, p.batch");
   while (devices.step()) {
     Profile profile;
-    profile.fingerprint = {kind, devices.text(1), static_cast<int>(devices.integer(2)), devices.text(3), devices.text(4)};
+    profile.fingerprint = {kind, devices.text(1), static_cast<int>(devices.integer(2)), devices.text(3),
+                           devices.text(4)};
     if (devices.integer(9) != 0) {
       profile.device = {Seconds(devices.real(5)), BytesPerSecond(devices.real(6)), Seconds(devices.real(7)),
                         Bytes(devices.integer(8))};

@@ -1,7 +1,8 @@
 #pragma once
 
 // What was ever measured, in one SQLite file (docs/profile-store.md). Several processes may read and write it at once
-// (write-ahead log, busy time-out); within a process one object may be shared by threads. Each write is one transaction.
+// (write-ahead log, busy time-out); within a process one object may be shared by threads. Each write is one
+// transaction.
 //
 // Errors: Error(kInvalidInput) naming the file when it is no profile store, is damaged, or was written by a newer
 // motley; Error(kUnavailable) when it cannot be opened or stays locked.

@@ -38,7 +38,8 @@ class Builder {
   }
 
   // The gradients of `forward`'s inputs at `places`, from that of its output.
-  std::vector<TensorId> backward(OpKind kind, OpId forward, TensorId gradient, const std::vector<std::int32_t>& places) {
+  std::vector<TensorId> backward(OpKind kind, OpId forward, TensorId gradient,
+                                 const std::vector<std::int32_t>& places) {
     Op made;
     made.kind = kind;
     made.name = graph.ops[forward].name + (kind == OpKind::kInputGradient ? ".dx" : ".dw");
