@@ -2,7 +2,7 @@
 
 // A strategy becomes a deployment.
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,9 +19,28 @@ struct NotCompilable {
   std::string reason;  // names the group and what to change
 };
 
-// Deterministic. Throws Error(kInvalidInput) when the strategy does not fit the graph or the cluster (number of groups,
-// unknown devices, weights not positive). The order of each program is by upward rank over compute and transfers
-// (Topcuoglu, Hariri, Wu: HEFT, IEEE TPDS 2002, section 4.1), with costs from `costs`.
+struct CompilerTables;
+
+// Holds what many compilations of one graph on one cluster share: a search makes one of these and calls compile()
+// thousands of times. Graph, cluster and costs must outlive it. Const functions are thread-safe.
+class Compiler {
+ public:
+  Compiler(const Graph& graph, const Cluster& cluster, const CostModel& costs);
+  ~Compiler();
+  Compiler(Compiler&&) noexcept;
+  Compiler& operator=(Compiler&&) noexcept;
+
+  // Deterministic. Throws Error(kInvalidInput) when the strategy does not fit the graph or the cluster (number of
+  // groups, unknown devices, weights not positive). Each program's order follows from one schedule of all devices: list
+  // scheduling either by upward rank over compute and transfers (Topcuoglu, Hariri, Wu: HEFT, IEEE TPDS 2002, section
+  // 4.1) or, when that gains nothing, in the graph's own order, which holds less memory.
+  std::variant<Deployment, NotCompilable> compile(const Strategy& strategy, std::int64_t batch) const;
+
+ private:
+  std::unique_ptr<const CompilerTables> tables_;
+};
+
+// The same, once.
 std::variant<Deployment, NotCompilable> compile(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                                                 const Strategy& strategy, std::int64_t batch);
 

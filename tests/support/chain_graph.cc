@@ -23,8 +23,13 @@ class ChainBuilder {
     graph_.optimizer.momentum = options_.momentum;
     TensorId value = tensor("x", rows(), TensorRole::kInput, kSamples);
     graph_.inputs = {value};
+    if (options_.shared) {
+      add_group("shared");
+      shared_ = forward("shared.double", "double", {parameter("shared.weight", {options_.width})}, {options_.width},
+                        kIndependent);
+    }
     for (int i = 0; i < options_.layers; ++i) value = layer(i, value);
-    graph_.loss = forward("loss", "aten::mean.default", {value}, {}, kMean);
+    graph_.loss = options_.balance ? balanced_loss(value) : forward("loss", "aten::mean.default", {value}, {}, kMean);
     const std::size_t forward_ops = graph_.ops.size();
     seed();
     for (std::size_t i = forward_ops; i-- > 0;) backward(static_cast<OpId>(i));
@@ -46,6 +51,18 @@ class ChainBuilder {
     graph_.tensors.push_back(std::move(tensor));
     parts_.emplace_back();
     return static_cast<TensorId>(graph_.tensors.size() - 1);
+  }
+
+  void add_group(const std::string& name) {
+    graph_.groups.emplace_back();
+    graph_.groups.back().name = name;
+  }
+
+  TensorId balanced_loss(TensorId value) {
+    const TensorId mean = forward("mean", "aten::mean.default", {value}, {}, kMean);
+    const TensorId square = forward("square", "aten::mul.Tensor", {mean, mean}, {}, kIndependent);
+    graph_.ops.back().completes = {0, 1};
+    return forward("loss", "aten::add.Tensor", {mean, square}, {}, kMean);
   }
 
   OpId add_op(Op op) {
@@ -79,22 +96,26 @@ class ChainBuilder {
 
   TensorId layer(int index, TensorId input) {
     const std::string name = "l" + std::to_string(index);
-    graph_.groups.emplace_back();
-    graph_.groups.back().name = name;
+    add_group(name);
     TensorId weight = 0;
     TensorId bias = 0;
     if (options_.tied && index > 0 && index == options_.layers - 1) {
-      weight = parameters_[0];
-      bias = parameters_[1];
+      weight = first_weight_;
+      bias = first_bias_;
     } else {
       weight = parameter(name + ".weight", {options_.width, options_.width});
       bias = parameter(name + ".bias", {options_.width});
+    }
+    if (index == 0) {
+      first_weight_ = weight;
+      first_bias_ = bias;
     }
     TensorId value = forward(name + ".linear", "aten::linear.default", {input, weight, bias}, rows(), kSamples);
     value = forward(name + ".relu", "aten::relu.default", {value}, rows(), kSamples);
     if (options_.residual && index % 2 == 1) {
       value = forward(name + ".add", "aten::add.Tensor", {value, input}, rows(), kSamples);
     }
+    if (options_.shared) value = forward(name + ".shift", "aten::add.Tensor", {value, shared_}, rows(), kSamples);
     return value;
   }
 
@@ -164,6 +185,8 @@ class ChainBuilder {
       return;
     }
     if (op.target == "aten::relu.default") dx.inputs.push_back(op.outputs[0]);
+    if (op.target == "aten::mul.Tensor") dx.inputs.insert(dx.inputs.end(), op.inputs.begin(), op.inputs.end());
+    if (op.target == "double") dx.kind = OpKind::kWeightGradient;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (at(op.inputs[i]).role == TensorRole::kInput) continue;
       dx.gradient_inputs.push_back(static_cast<std::int32_t>(i));
@@ -197,6 +220,9 @@ class ChainBuilder {
   ChainOptions options_;
   Graph graph_;
   std::vector<TensorId> parameters_;
+  TensorId first_weight_ = kNone;
+  TensorId first_bias_ = kNone;
+  TensorId shared_ = kNone;
   std::vector<std::vector<TensorId>> parts_;  // by tensor: the parts of its gradient made so far
 };
 

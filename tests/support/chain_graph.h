@@ -6,6 +6,10 @@
 // Layer i (from 0) has the ops "l<i>.linear" and "l<i>.relu" and, with `residual` and i odd, "l<i>.add", which adds the
 // layer's input; the last layer's group also has "loss". Groups: one per layer, named "l<i>". Parameters: "l<i>.weight"
 // [width, width] and "l<i>.bias" [width], float32. Input: "x" [B, width].
+//
+// With `shared`, a first group "shared" makes "shared.double" [width], twice the parameter "shared.weight", and each
+// layer ends with "l<i>.shift", which adds it: a kIndependent activation that crosses groups. With `balance`, the loss
+// is mean + mean^2, the square being of the whole mean (Op::completes), as in a loss that balances experts.
 
 #include <cstdint>
 #include <string_view>
@@ -19,7 +23,9 @@ struct ChainOptions {
   std::int64_t width = 4;
   bool residual = false;  // odd layers add their input to their output
   bool tied = false;      // the last layer uses the first layer's weight and bias
-  double momentum = 0;    // above 0: one state per parameter, "NAME.momentum"
+  bool shared = false;
+  bool balance = false;
+  double momentum = 0;  // above 0: one state per parameter, "NAME.momentum"
 };
 Graph chain_graph(const ChainOptions& options = {});
 

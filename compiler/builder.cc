@@ -1,0 +1,212 @@
+#include "compiler/builder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "compiler/synchronizer.h"
+
+namespace motley {
+namespace {
+
+using Kind = BatchLayout::Kind;
+
+bool contains(const std::vector<std::int32_t>& values, std::int32_t value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace
+
+Builder::Builder(const CompilerTables& tables, const Placement& placement, std::int64_t batch)
+    : tables_(tables),
+      placement_(placement),
+      batch_(batch),
+      writer_(tables),
+      resharder_(writer_, placement),
+      is_complete_(tables.tensors.size()) {}
+
+TaskGraph Builder::build(const Strategy& strategy) {
+  for (OpId id = 0; id < static_cast<OpId>(tables_.graph.ops.size()); ++id) run(id);
+  Synchronizer(writer_, resharder_, placement_, strategy).run();
+  const TensorId loss = tables_.graph.loss;
+  for (const Replica& replica : placement_.replicas(info(loss).home)) {
+    writer_.add_loss(resharder_.find(loss, replica.device), info(loss).kind == Kind::kPartialMean ? share(replica) : 1);
+  }
+  return writer_.take();
+}
+
+void Builder::run(OpId id) {
+  const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
+  if (op.kind == OpKind::kUpdate) return;
+  if (op.kind == OpKind::kGradientSum) {
+    if (tensor(tensor(op.outputs[0]).gradient_of).role != TensorRole::kParameter) sum_gradients(id);
+    return;
+  }
+  if (op.kind == OpKind::kForward) {
+    for (std::int32_t place : op.completes) complete(id, op.inputs[static_cast<std::size_t>(place)]);
+  }
+  for (const Replica& replica : placement_.replicas(op.group)) instance(id, replica);
+}
+
+void Builder::instance(OpId id, const Replica& replica) {
+  if (!fetch(id, replica)) return;
+  const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
+  outputs_.clear();
+  for (TensorId output : op.outputs) {
+    if (output == kNone) {
+      outputs_.push_back(kNone);
+      continue;
+    }
+    NodeId alias = kNone;
+    const TensorId root = info(output).root;
+    for (NodeId input : inputs_) {
+      if (root != output && input != kNone && info(writer_.at(input).tensor).root == root) alias = input;
+    }
+    outputs_.push_back(writer_.add_value(output, replica.device, replica.begin, replica.end, alias));
+    resharder_.put(outputs_.back());
+  }
+  writer_.compute(id, replica.device, replica.samples(), inputs_, outputs_);
+}
+
+// Fills inputs_. False when no gradient reached this replica, so that nothing is to be done there.
+bool Builder::fetch(OpId id, const Replica& replica) {
+  const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
+  const OpInfo& op_info = tables_.ops[static_cast<std::size_t>(id)];
+  const bool alone = placement_.replicas(op.group).size() == 1;
+  bool any_gradient = op_info.gradients == 0;
+  inputs_.clear();
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const TensorId input = op.inputs[i];
+    NodeId value = kNone;
+    if (static_cast<std::int32_t>(i) < op_info.gradients) {
+      value = gradient(id, input, replica);
+      any_gradient |= value != kNone;
+    } else if (!any_gradient) {
+      return false;
+    } else if (!alone && contains(op_info.completed, static_cast<std::int32_t>(i))) {
+      value = completed_.at(key(input, replica.device));
+    } else {
+      value = resharder_.need(input, replica.device, replica.begin, replica.end, id);
+    }
+    inputs_.push_back(value);
+  }
+  return any_gradient;
+}
+
+// The replicas' partial values become the whole on each of them. What is reduced is a copy, since others (autograd
+// among them) may still want the part; such values are small.
+void Builder::complete(OpId id, TensorId partial) {
+  const auto replicas = placement_.replicas(info(partial).home);
+  if (replicas.size() == 1 || is_complete_[static_cast<std::size_t>(partial)]) return;
+  is_complete_[static_cast<std::size_t>(partial)] = 1;
+  const bool mean = info(partial).kind == Kind::kPartialMean;
+  std::vector<DeviceIndex> members;
+  std::vector<NodeId> copies;
+  for (const Replica& replica : replicas) {
+    members.push_back(replica.device);
+    copies.push_back(writer_.scale(id, resharder_.find(partial, replica.device), mean ? share(replica) : 1.0));
+  }
+  const std::vector<NodeId> wholes = writer_.all_reduce(id, members, copies);
+  for (std::size_t i = 0; i < members.size(); ++i) completed_[key(partial, members[i])] = wholes[i];
+}
+
+void Builder::sum_gradients(OpId id) {
+  const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
+  const TensorId total = op.outputs[0];
+  if (info(total).kind == Kind::kIndependent) {
+    gather(id, total, op.inputs);
+    return;
+  }
+  for (const Replica& replica : placement_.replicas(info(total).home)) {
+    std::vector<NodeId> parts;
+    for (TensorId part : op.inputs) {
+      const NodeId value = gradient(id, part, replica);
+      if (value != kNone) parts.push_back(value);
+    }
+    if (!parts.empty()) resharder_.put(writer_.sum(id, parts, total));
+  }
+}
+
+// The gradient as the replica's backward op needs it; kNone when nobody made one for it.
+NodeId Builder::gradient(OpId id, TensorId gradient, const Replica& replica) {
+  if (tensor(gradient).producer == kNone) return seed(id, gradient, replica);
+  const bool done = is_complete_[static_cast<std::size_t>(gradient)];
+  switch (info(gradient).kind) {
+    case Kind::kSplit:
+      return resharder_.need(gradient, replica.device, replica.begin, replica.end, id);
+    case Kind::kIndependent:
+      if (!done) gather(id, gradient, {&gradient, 1});
+      break;
+    default:
+      if (!done && info(gradient).gradient_of_whole) complete_gradient(id, gradient);
+      break;
+  }
+  return part_on(gradient, replica.device);
+}
+
+NodeId Builder::seed(OpId id, TensorId gradient, const Replica& replica) {
+  MOTLEY_CHECK(tensor(gradient).gradient_of == tables_.graph.loss, tensor(gradient).name);
+  const NodeId there = resharder_.find(gradient, replica.device);
+  if (there != kNone) return there;
+  const bool mean = info(tables_.graph.loss).kind == Kind::kPartialMean;
+  const NodeId made = writer_.fill(id, gradient, replica.device, replica.samples(), mean ? share(replica) : 1.0);
+  resharder_.put(made);
+  return made;
+}
+
+NodeId Builder::part_on(TensorId part, DeviceIndex device) const {
+  if (!is_complete_[static_cast<std::size_t>(part)]) return resharder_.find(part, device);
+  const auto found = gathered_.find(key(part, device));
+  return found == gathered_.end() ? kNone : found->second;
+}
+
+// Every device that used a kIndependent tensor has a part of its gradient: they meet at the holder that the device took
+// the tensor from, and nowhere else, so that the holders' totals sum to the whole.
+void Builder::gather(OpId id, TensorId total, std::span<const TensorId> parts) {
+  const TensorId of = tensor(total).gradient_of;
+  std::vector<std::vector<NodeId>> by_device(static_cast<std::size_t>(tables_.devices()));
+  for (TensorId part : parts) {
+    for (const Replica& replica : placement_.replicas(info(part).home)) {
+      const NodeId value = part_on(part, replica.device);
+      if (value != kNone) by_device[static_cast<std::size_t>(replica.device)].push_back(value);
+    }
+  }
+  const auto joined = [&](const std::vector<NodeId>& values) {
+    return values.size() == 1 ? values[0] : writer_.sum(id, values, total);
+  };
+  const GroupId home = info(of).home;
+  for (DeviceIndex device = 0; device < tables_.devices(); ++device) {
+    const std::vector<NodeId>& values = by_device[static_cast<std::size_t>(device)];
+    if (values.empty() || placement_.on(home, device) != nullptr) continue;
+    const DeviceIndex holder = resharder_.holder(of, device);
+    const NodeId sent = writer_.transfer(id, joined(values), holder);
+    by_device[static_cast<std::size_t>(holder)].push_back(sent);
+  }
+  for (const Replica& replica : placement_.replicas(home)) {
+    const std::vector<NodeId>& values = by_device[static_cast<std::size_t>(replica.device)];
+    if (!values.empty()) gathered_[key(total, replica.device)] = joined(values);
+  }
+  is_complete_[static_cast<std::size_t>(total)] = 1;
+}
+
+// Each replica used the whole V = sum of v_i (or of b_i/B v_i) for its part of the loss, so dL/dV is the sum of what
+// they found, and dL/dv_i is that (times b_i/B).
+void Builder::complete_gradient(OpId id, TensorId gradient) {
+  const auto replicas = placement_.replicas(info(gradient).home);
+  if (replicas.size() == 1) return;
+  std::vector<DeviceIndex> members;
+  std::vector<NodeId> copies;
+  for (const Replica& replica : replicas) {
+    members.push_back(replica.device);
+    const NodeId found = resharder_.find(gradient, replica.device);
+    copies.push_back(found == kNone ? writer_.fill(id, gradient, replica.device, replica.samples(), 0.0)
+                                    : writer_.scale(id, found, 1.0));
+  }
+  const std::vector<NodeId> wholes = writer_.all_reduce(id, members, copies);
+  const bool mean = info(gradient).kind == Kind::kPartialMean;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    gathered_[key(gradient, members[i])] = mean ? writer_.scale(id, wholes[i], share(replicas[i])) : wholes[i];
+  }
+  is_complete_[static_cast<std::size_t>(gradient)] = 1;
+}
+
+}  // namespace motley

@@ -1,0 +1,59 @@
+#pragma once
+
+// A placement becomes a task graph: every op's instances on its replicas, the transfers between groups that are placed
+// differently, and the gradients' way back.
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/placement.h"
+#include "compiler/resharder.h"
+#include "compiler/task_writer.h"
+
+namespace motley {
+
+class Builder {
+ public:
+  Builder(const CompilerTables& tables, const Placement& placement, std::int64_t batch);
+
+  TaskGraph build(const Strategy& strategy);
+
+ private:
+  // By tensor and device; few tensors need them.
+  using Side = std::unordered_map<std::int64_t, NodeId>;
+  std::int64_t key(TensorId tensor, DeviceIndex device) const {
+    return static_cast<std::int64_t>(tensor) * tables_.devices() + device;
+  }
+  const TensorInfo& info(TensorId tensor) const { return tables_.tensors[static_cast<std::size_t>(tensor)]; }
+  const Tensor& tensor(TensorId id) const { return tables_.graph.tensors[static_cast<std::size_t>(id)]; }
+  // A replica's part in a mean over the batch.
+  double share(const Replica& replica) const {
+    return static_cast<double>(replica.samples()) / static_cast<double>(batch_);
+  }
+
+  void run(OpId id);
+  void instance(OpId id, const Replica& replica);
+  bool fetch(OpId id, const Replica& replica);
+  void complete(OpId id, TensorId partial);
+  void sum_gradients(OpId id);
+  NodeId gradient(OpId id, TensorId gradient, const Replica& replica);
+  NodeId seed(OpId id, TensorId gradient, const Replica& replica);
+  void gather(OpId id, TensorId total, std::span<const TensorId> parts);
+  void complete_gradient(OpId id, TensorId gradient);
+  NodeId part_on(TensorId part, DeviceIndex device) const;
+
+  const CompilerTables& tables_;
+  const Placement& placement_;
+  std::int64_t batch_;
+  TaskWriter writer_;
+  Resharder resharder_;
+  Side completed_;                 // partial values made whole over their group
+  Side gathered_;                  // gradients brought to a holder of what they are gradients of; may be kNone
+  std::vector<char> is_complete_;  // by tensor: completed_ or gathered_ has it
+  std::vector<NodeId> inputs_;     // of the instance being made
+  std::vector<NodeId> outputs_;
+};
+
+}  // namespace motley

@@ -1,0 +1,165 @@
+#include "compiler/compiler.h"
+
+#include <algorithm>
+
+#include "compiler/builder.h"
+#include "compiler/placement.h"
+#include "compiler/scheduler.h"
+#include "compiler/tables.h"
+
+namespace motley {
+namespace {
+
+// Turns scheduled tasks into programs.
+class Emitter {
+ public:
+  Emitter(const TaskGraph& graph, DeviceIndex devices)
+      : graph_(graph), devices_(devices), local_(graph.values.size(), kNone), by_device_(at(devices)) {
+    std::vector<std::size_t> counts(at(devices));
+    for (const Task& task : graph.tasks) {
+      if (task.members != kNone) {
+        for (DeviceIndex member : graph.member_sets[at(task.members)]) ++counts[at(member)];
+      } else {
+        ++counts[at(task.device)];
+        if (task.peer != kNone) ++counts[at(task.peer)];
+      }
+    }
+    for (DeviceIndex device = 0; device < devices; ++device) {
+      by_device_[at(device)].device = device;
+      by_device_[at(device)].instructions.reserve(counts[at(device)]);
+    }
+    tags_.resize(at(devices) * at(devices));
+    last_use_.resize(at(devices));
+  }
+
+  Deployment run(const std::vector<TaskId>& order) {
+    for (NodeId input : graph_.inputs) by_device_[at(value(input).device)].inputs.push_back(local(input));
+    for (TaskId id : order) emit(graph_.tasks[at(id)]);
+    for (const ProgramEdge& loss : graph_.losses) {
+      Program& program = by_device_[at(value(loss.value).device)];
+      program.loss = local(loss.value);
+      program.loss_weight = loss.weight;
+    }
+    for (Program& program : by_device_) {
+      if (program.instructions.empty()) continue;
+      release(program);
+      deployment_.programs.push_back(std::move(program));
+    }
+    return std::move(deployment_);
+  }
+
+ private:
+  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+  const TaskValue& value(NodeId id) const { return graph_.values[at(id)]; }
+
+  ValueId local(NodeId id) {
+    if (id == kNone) return kNone;
+    if (local_[at(id)] != kNone) return local_[at(id)];
+    const TaskValue& from = value(id);
+    Value made{from.tensor, from.begin, from.end, Bytes(from.bytes), local(from.alias_of), from.persistent};
+    Program& program = by_device_[at(from.device)];
+    local_[at(id)] = static_cast<ValueId>(program.values.size());
+    program.values.push_back(made);
+    last_use_[at(from.device)].push_back(kNone);
+    return local_[at(id)];
+  }
+
+  void operands(DeviceIndex device, std::span<const NodeId> nodes, std::vector<ValueId>& values) {
+    const auto index = static_cast<std::int32_t>(by_device_[at(device)].instructions.size() - 1);
+    values.reserve(nodes.size());
+    for (NodeId node : nodes) {
+      values.push_back(local(node));
+      if (node != kNone) last_use_[at(device)][at(values.back())] = index;
+    }
+  }
+
+  Instruction& add(const Task& task, DeviceIndex device, InstructionKind kind) {
+    Instruction& instruction = by_device_[at(device)].instructions.emplace_back();
+    instruction.kind = kind;
+    instruction.op = task.op;
+    instruction.batch = task.batch;
+    instruction.scale = task.scale;
+    return instruction;
+  }
+
+  void emit(const Task& task) {
+    if (task.kind == InstructionKind::kSend) {
+      emit_transfer(task);
+    } else if (task.kind == InstructionKind::kAllReduce) {
+      emit_collective(task);
+    } else {
+      Instruction& instruction = add(task, task.device, task.kind);
+      operands(task.device, graph_.inputs_of(task), instruction.inputs);
+      operands(task.device, graph_.outputs_of(task), instruction.outputs);
+    }
+  }
+
+  void emit_transfer(const Task& task) {
+    const auto [low, high] = std::minmax(task.device, task.peer);
+    const std::int32_t tag = tags_[at(low) * at(devices_) + at(high)]++;
+    Instruction& send = add(task, task.device, InstructionKind::kSend);
+    operands(task.device, graph_.inputs_of(task), send.inputs);
+    send.peer = task.peer;
+    send.tag = tag;
+    Instruction& receive = add(task, task.peer, InstructionKind::kReceive);
+    operands(task.peer, graph_.outputs_of(task), receive.outputs);
+    receive.peer = task.device;
+    receive.tag = tag;
+  }
+
+  void emit_collective(const Task& task) {
+    const std::vector<DeviceIndex>& members = graph_.member_sets[at(task.members)];
+    const std::size_t each = at(task.inputs) / members.size();
+    Collective collective{members, Bytes(0)};
+    for (NodeId input : graph_.inputs_of(task).first(each)) collective.bytes += Bytes(value(input).bytes);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      Instruction& instruction = add(task, members[m], InstructionKind::kAllReduce);
+      instruction.collective = static_cast<CollectiveId>(deployment_.collectives.size());
+      operands(members[m], graph_.inputs_of(task).subspan(m * each, each), instruction.inputs);
+      operands(members[m], graph_.outputs_of(task).subspan(m * each, each), instruction.outputs);
+    }
+    deployment_.collectives.push_back(std::move(collective));
+  }
+
+  void release(Program& program) {
+    const std::vector<std::int32_t>& last_use = last_use_[at(program.device)];
+    for (std::size_t v = 0; v < program.values.size(); ++v) {
+      if (program.values[v].persistent || static_cast<ValueId>(v) == program.loss) continue;
+      program.instructions[at(last_use[v])].releases.push_back(static_cast<ValueId>(v));
+    }
+  }
+
+  const TaskGraph& graph_;
+  DeviceIndex devices_;
+  std::vector<ValueId> local_;  // by node: its value within its program
+  std::vector<Program> by_device_;
+  std::vector<std::vector<std::int32_t>> last_use_;  // by device and value: the last instruction that has it
+  std::vector<std::int32_t> tags_;                   // by pair of devices: the next one
+  Deployment deployment_;
+};
+
+}  // namespace
+
+Compiler::Compiler(const Graph& graph, const Cluster& cluster, const CostModel& costs)
+    : tables_(std::make_unique<const CompilerTables>(graph, cluster, costs)) {}
+Compiler::~Compiler() = default;
+Compiler::Compiler(Compiler&&) noexcept = default;
+Compiler& Compiler::operator=(Compiler&&) noexcept = default;
+
+std::variant<Deployment, NotCompilable> Compiler::compile(const Strategy& strategy, std::int64_t batch) const {
+  std::variant<Placement, NotCompilable> placement = Placement::make(*tables_, strategy, batch);
+  if (auto* reason = std::get_if<NotCompilable>(&placement)) return std::move(*reason);
+  const TaskGraph tasks = Builder(*tables_, std::get<Placement>(placement), batch).build(strategy);
+  Deployment deployment = Emitter(tasks, tables_->devices()).run(schedule(tasks, tables_->devices()).order);
+  deployment.batch = batch;
+  deployment.strategy_name = strategy.name;
+  deployment.graph_fingerprint = tables_->graph.fingerprint;
+  return deployment;
+}
+
+std::variant<Deployment, NotCompilable> compile(const Graph& graph, const Cluster& cluster, const CostModel& costs,
+                                                const Strategy& strategy, std::int64_t batch) {
+  return Compiler(graph, cluster, costs).compile(strategy, batch);
+}
+
+}  // namespace motley

@@ -1,0 +1,104 @@
+#include "compiler/placement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+
+namespace motley {
+namespace {
+
+void check_fit(const CompilerTables& tables, const Strategy& strategy) {
+  const Graph& graph = tables.graph;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::kInvalidInput, "strategy \"" + strategy.name + "\" " + why);
+  };
+  if (strategy.groups.size() != graph.groups.size()) {
+    refuse("decides on " + std::to_string(strategy.groups.size()) + " op groups, but the graph has " +
+           std::to_string(graph.groups.size()) + ": make the strategy for this graph");
+  }
+  if (strategy.bucket.value <= 0) refuse("has a bucket of " + std::to_string(strategy.bucket.value) + " bytes");
+  for (std::size_t g = 0; g < strategy.groups.size(); ++g) {
+    const std::string group = "group " + std::to_string(g) + " (" + graph.groups[g].name + ")";
+    const std::vector<Share>& shares = strategy.groups[g].shares;
+    if (shares.empty()) refuse("gives " + group + " no device");
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if (shares[i].device < 0 || shares[i].device >= tables.devices()) {
+        refuse("places " + group + " on device " + std::to_string(shares[i].device) + ", but the cluster has " +
+               std::to_string(tables.devices()));
+      }
+      if (i > 0 && shares[i - 1].device >= shares[i].device) {
+        refuse("must list the devices of " + group + " once each, ascending");
+      }
+      if (!(shares[i].weight > 0) || !std::isfinite(shares[i].weight)) {
+        refuse("gives " + group + " a share of " + std::to_string(shares[i].weight) + "; shares are above 0");
+      }
+    }
+  }
+}
+
+std::string no_split(const CompilerTables& tables, std::size_t group, std::size_t replicas, std::int64_t batch) {
+  return "group " + tables.graph.groups[group].name + " has " + std::to_string(replicas) + " replicas for a batch of " +
+         std::to_string(batch) + ": use fewer devices or a larger batch";
+}
+
+std::string outside_range(const CompilerTables& tables, std::size_t group, const Replica& replica) {
+  const Graph& graph = tables.graph;
+  const bool few = replica.samples() < graph.min_batch;
+  return "group " + graph.groups[group].name + " gets " + std::to_string(replica.samples()) + " samples on " +
+         tables.cluster.devices[static_cast<std::size_t>(replica.device)].name + ", but the model takes at " +
+         (few ? "least " + std::to_string(graph.min_batch) + ": use fewer devices or a larger batch"
+              : "most " + std::to_string(graph.max_batch) + ": use more devices or a smaller batch");
+}
+
+}  // namespace
+
+std::variant<Placement, NotCompilable> Placement::make(const CompilerTables& tables, const Strategy& strategy,
+                                                       std::int64_t batch) {
+  check_fit(tables, strategy);
+  const Graph& graph = tables.graph;
+  Placement placement;
+  for (std::size_t g = 0; g < strategy.groups.size(); ++g) {
+    const std::vector<Share>& shares = strategy.groups[g].shares;
+    if (g > 0 && shares == strategy.groups[g - 1].shares) {
+      placement.slots_.push_back(placement.slots_.back());
+      continue;
+    }
+    const std::vector<std::int64_t> samples = split_batch(shares, batch);
+    if (samples.empty()) return NotCompilable{no_split(tables, g, shares.size(), batch)};
+    std::vector<Replica> replicas;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      replicas.push_back({shares[i].device, begin, begin + samples[i]});
+      begin += samples[i];
+      if (replicas.back().samples() < graph.min_batch ||
+          (graph.max_batch > 0 && replicas.back().samples() > graph.max_batch)) {
+        return NotCompilable{outside_range(tables, g, replicas.back())};
+      }
+    }
+    const auto equal = [&](const Slot& slot) {
+      return std::equal(replicas.begin(), replicas.end(), placement.replicas_.begin() + slot.first,
+                        placement.replicas_.begin() + slot.first + slot.count);
+    };
+    const auto known = std::find_if(placement.slots_.begin(), placement.slots_.end(), equal);
+    if (known != placement.slots_.end()) {
+      placement.slots_.push_back(Slot(*known));
+      continue;
+    }
+    placement.slots_.push_back(
+        {static_cast<std::int32_t>(placement.replicas_.size()), static_cast<std::int32_t>(replicas.size())});
+    placement.replicas_.insert(placement.replicas_.end(), replicas.begin(), replicas.end());
+  }
+  for (const Bond& bond : tables.bonds) {
+    if (placement.same(bond.maker, bond.user)) continue;
+    return NotCompilable{"tensor " + graph.tensors[static_cast<std::size_t>(bond.tensor)].name + " of group " +
+                         graph.groups[static_cast<std::size_t>(bond.maker)].name +
+                         " cannot be cut along the batch, but group " +
+                         graph.groups[static_cast<std::size_t>(bond.user)].name +
+                         " uses it under another placement: give both groups the same shares"};
+  }
+  return placement;
+}
+
+}  // namespace motley

@@ -1,0 +1,44 @@
+#pragma once
+
+// Brings a tensor, or its samples [begin, end), to the device that needs it. What is there is used as it is; what is
+// missing is sent by a replica that has it, once per range and device, and serves whoever needs it there later.
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/placement.h"
+#include "compiler/task_writer.h"
+
+namespace motley {
+
+class Resharder {
+ public:
+  Resharder(TaskWriter& writer, const Placement& placement);
+
+  // Makes a value findable.
+  void put(NodeId value);
+  // Any value of the tensor on the device; kNone when there is none.
+  NodeId find(TensorId tensor, DeviceIndex device) const;
+  // kSplit: exactly the samples [begin, end). State, inputs and others: the device's own, or a copy of the nearest
+  // holder's. `op` is the op that needs it. What cannot be cut must be there (Placement saw to it).
+  NodeId need(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, OpId op);
+  // Whose copy of a kIndependent tensor `device` uses: its own, or that of the nearest device that makes it.
+  DeviceIndex holder(TensorId tensor, DeviceIndex device) const;
+
+ private:
+  std::size_t slot(TensorId tensor, DeviceIndex device) const {
+    return static_cast<std::size_t>(tensor) * static_cast<std::size_t>(writer_.tables().devices()) +
+           static_cast<std::size_t>(device);
+  }
+  NodeId exact(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end) const;
+  NodeId cut(NodeId value, std::int64_t begin, std::int64_t end, OpId op);
+  NodeId range(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, OpId op);
+  NodeId piece(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, OpId op);
+
+  TaskWriter& writer_;
+  const Placement& placement_;
+  std::vector<NodeId> heads_;  // by slot: the latest value put there
+  std::vector<NodeId> next_;   // by value: the one put there before it
+};
+
+}  // namespace motley

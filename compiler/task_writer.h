@@ -1,0 +1,58 @@
+#pragma once
+
+// Writes a task graph: one method per kind of instruction, which makes the task with its cost and its output values.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compiler/tables.h"
+#include "compiler/task_graph.h"
+
+namespace motley {
+
+class TaskWriter {
+ public:
+  explicit TaskWriter(const CompilerTables& tables);
+
+  const CompilerTables& tables() const { return tables_; }
+  const TaskValue& at(NodeId value) const { return graph_.values[static_cast<std::size_t>(value)]; }
+
+  // A value that a task is about to make. `samples` sizes it; a range is kept for kSplit tensors.
+  NodeId add_value(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, NodeId alias_of = kNone);
+  NodeId add_state(TensorId tensor, DeviceIndex device);
+  NodeId add_input(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end);
+
+  TaskId compute(OpId op, DeviceIndex device, std::int64_t batch, std::span<const NodeId> inputs,
+                 std::span<const NodeId> outputs);
+  NodeId slice(OpId op, NodeId input, std::int64_t begin, std::int64_t end);
+  NodeId concat(OpId op, std::span<const NodeId> parts);
+  NodeId sum(OpId op, std::span<const NodeId> parts, TensorId as);
+  NodeId scale(OpId op, NodeId input, double factor);
+  NodeId fill(OpId op, TensorId tensor, DeviceIndex device, std::int64_t samples, double with);
+  // Into the storage of `into` when given.
+  NodeId transfer(OpId op, NodeId input, DeviceIndex to, NodeId into = kNone);
+  // `inputs`: those of the first member, then of the next. Returns the outputs in the same order.
+  std::vector<NodeId> all_reduce(OpId op, std::span<const DeviceIndex> members, std::span<const NodeId> inputs);
+
+  // Makes `later` wait for every compute task so far that read the parameter value or a view of it.
+  void after_readers(NodeId parameter, TaskId later);
+
+  void add_loss(NodeId value, double weight) { graph_.losses.push_back({value, weight}); }
+  TaskGraph take() { return std::move(graph_); }
+
+ private:
+  TaskId add_task(const Task& task, std::span<const NodeId> inputs, std::span<const NodeId> outputs);
+  NodeId add_pass(InstructionKind kind, OpId op, std::span<const NodeId> inputs, NodeId output, double scale);
+  void note_use(NodeId value, TaskId task);
+
+  struct User {
+    TaskId task;
+    std::int32_t next;
+  };
+  const CompilerTables& tables_;
+  TaskGraph graph_;
+  std::vector<User> users_;
+};
+
+}  // namespace motley
