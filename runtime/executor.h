@@ -1,8 +1,8 @@
 #pragma once
 
 // One device of this process. Ops run in order on its compute stream; on a CPU they have run when the call returns, on
-// an accelerator they may still be queued (see record, synchronize). Not thread-safe but for what is said: one thread
-// calls it. Handles may be copied, dropped and read (data_pointer, byte_size) by any thread.
+// an accelerator they may still be queued (see record and synchronize). Not thread-safe but for what is said: one
+// thread calls it. Handles may be copied, dropped and read (data_pointer, byte_size) by any thread.
 //
 // Tensors are contiguous unless an op made them otherwise (a view, channels-last); data_pointer refuses those, and
 // contiguous() makes one that is. Errors of LibTorch come as Error and name the op, its source line and the shapes.
@@ -19,8 +19,9 @@ namespace motley {
 
 class DeviceTensor;
 using TensorHandle = std::shared_ptr<DeviceTensor>;  // null: absent (kNone)
-class DeviceEvent;
-using EventHandle = std::shared_ptr<DeviceEvent>;  // null: already passed
+class RecordedEvent;
+using EventHandle = std::shared_ptr<RecordedEvent>;  // null: already passed
+void* native_event(const EventHandle& event);        // cudaEvent_t, as a communicator takes it; null for null
 
 std::byte* data_pointer(const TensorHandle& tensor);  // on the device; MOTLEY_CHECK that it is contiguous
 Bytes byte_size(const TensorHandle& tensor);          // of its elements
@@ -89,16 +90,12 @@ class Executor {
 
   virtual void clear_contexts() = 0;  // after an iteration that was cut short
 
-  // Order between the compute stream and other streams of the device (the communicator's). `stream` is the device
-  // API's own handle (cudaStream_t), null for the compute stream. On a CPU these do nothing: data is there on return.
-  virtual void* compute_stream() = 0;
-  virtual EventHandle record(void* stream = nullptr) = 0;                       // the point that the stream has reached
-  virtual void wait(const EventHandle& event, void* stream = nullptr) = 0;      // the stream waits for that point
-  virtual void synchronize(const EventHandle& event) = 0;                       // the calling thread does
-  virtual void synchronize() = 0;                                               // ... until the compute stream is empty
-  virtual Seconds elapsed(const EventHandle& from, const EventHandle& to) = 0;  // on the device; both have passed
-  // The storage is not reused before what `stream` holds now has passed, even when all handles are dropped.
-  virtual void hold_for_stream(const TensorHandle& tensor, void* stream) = 0;
+  // The communicator orders its own streams against these. On a CPU there is nothing to order: both are null.
+  virtual void* compute_stream() = 0;                      // the device API's own handle (cudaStream_t)
+  virtual EventHandle record() = 0;                        // the point that the compute stream has reached
+  virtual void synchronize(const EventHandle& event) = 0;  // the calling thread, any, waits until it has passed
+  virtual void synchronize() = 0;                          // ... until the compute stream is empty
+  virtual Seconds elapsed(const EventHandle& from, const EventHandle& to) = 0;  // accelerators; both have passed
 
   virtual DeviceMemoryUse memory() const = 0;
   virtual void reset_peak_memory() = 0;
