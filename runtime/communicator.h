@@ -36,7 +36,7 @@ std::string rank_name(const Rendezvous& rendezvous, int rank);
 
 using RankGroup = std::int32_t;            // what create_group returned
 inline constexpr RankGroup kAllRanks = 0;  // always there
-using DeviceEvent = void*;                 // a cudaEvent_t; always nullptr for Gloo
+using NativeEvent = void*;                 // a cudaEvent_t; always nullptr for Gloo
 
 // A message on its way. Its buffer must live until wait() returned or threw. Destroying it unwaited gives the message
 // up.
@@ -61,9 +61,9 @@ class Communicator {
   // with one tag between two ranks match in order. Zero bytes are a message as well. `ready` is recorded when the
   // buffer holds its data (send) or may be overwritten (receive); nullptr: at once.
   virtual std::unique_ptr<Pending> send(const void* data, Bytes bytes, int peer, std::int32_t tag,
-                                        DeviceEvent ready = nullptr) = 0;
+                                        NativeEvent ready = nullptr) = 0;
   virtual std::unique_ptr<Pending> receive(void* data, Bytes bytes, int peer, std::int32_t tag,
-                                           DeviceEvent ready = nullptr) = 0;
+                                           NativeEvent ready = nullptr) = 0;
 
   // Called by all members (ascending ranks, this one among them) and nobody else, blocking until all have called. All
   // ranks create the groups that they share in the same order. The same members may form several groups.
@@ -73,13 +73,13 @@ class Communicator {
   // Collectives block the caller until its own buffers are done.
   // Sum over the members, in place; integers wrap, bool is "or", 16-bit floats are rounded after each addition.
   virtual void all_reduce(RankGroup group, void* data, std::int64_t count, DType dtype, Seconds timeout,
-                          DeviceEvent ready = nullptr) = 0;
+                          NativeEvent ready = nullptr) = 0;
   // `all` gets members * each bytes, in the order of members; `mine` is `each` bytes and may lie in its place in `all`.
   virtual void all_gather(RankGroup group, const void* mine, void* all, Bytes each, Seconds timeout,
-                          DeviceEvent ready = nullptr) = 0;
+                          NativeEvent ready = nullptr) = 0;
   // From `root` (a rank, not a place in the group) to all members.
   virtual void broadcast(RankGroup group, void* data, Bytes bytes, int root, Seconds timeout,
-                         DeviceEvent ready = nullptr) = 0;
+                         NativeEvent ready = nullptr) = 0;
   virtual void barrier(RankGroup group, Seconds timeout) = 0;
 
   // Wakes everybody who waits here, with an Error that carries `reason`, and closes the connections, so that the peers

@@ -40,23 +40,23 @@ class EmulatedCommunicator : public Communicator {
   const std::vector<int>& members(RankGroup group) const override { return inner_->members(group); }
   void abort(const std::string& reason) override { inner_->abort(reason); }
 
-  std::unique_ptr<Pending> send(const void* data, Bytes bytes, int peer, std::int32_t tag, DeviceEvent ready) override;
-  std::unique_ptr<Pending> receive(void* data, Bytes bytes, int peer, std::int32_t tag, DeviceEvent ready) override;
+  std::unique_ptr<Pending> send(const void* data, Bytes bytes, int peer, std::int32_t tag, NativeEvent ready) override;
+  std::unique_ptr<Pending> receive(void* data, Bytes bytes, int peer, std::int32_t tag, NativeEvent ready) override;
 
   void all_reduce(RankGroup group, void* data, std::int64_t count, DType dtype, Seconds timeout,
-                  DeviceEvent ready) override {
+                  NativeEvent ready) override {
     const double n = static_cast<double>(members(group).size());
     const double bytes = static_cast<double>(count * size_of(dtype).value);
     collective(group, 2 * (n - 1) / n * bytes, 2 * (n - 1), timeout,
                [&] { inner_->all_reduce(group, data, count, dtype, timeout, ready); });
   }
   void all_gather(RankGroup group, const void* mine, void* all, Bytes each, Seconds timeout,
-                  DeviceEvent ready) override {
+                  NativeEvent ready) override {
     const double n = static_cast<double>(members(group).size());
     collective(group, (n - 1) * static_cast<double>(each.value), n - 1, timeout,
                [&] { inner_->all_gather(group, mine, all, each, timeout, ready); });
   }
-  void broadcast(RankGroup group, void* data, Bytes bytes, int root, Seconds timeout, DeviceEvent ready) override {
+  void broadcast(RankGroup group, void* data, Bytes bytes, int root, Seconds timeout, NativeEvent ready) override {
     collective(group, static_cast<double>(bytes.value), rounds(group), timeout,
                [&] { inner_->broadcast(group, data, bytes, root, timeout, ready); });
   }
@@ -120,7 +120,7 @@ struct Departure {  // the egress as it was booked by the sender
 class EmulatedSend : public Pending {
  public:
   EmulatedSend(EmulatedCommunicator& owner, Communicator& inner, const void* data, Bytes bytes, int peer,
-               std::int32_t tag, DeviceEvent ready)
+               std::int32_t tag, NativeEvent ready)
       : owner_(owner),
         through_(owner.transmission(static_cast<double>(bytes.value), owner.rank(), peer)),
         out_(owner.transmission(static_cast<double>(bytes.value), owner.rank())),
@@ -153,7 +153,7 @@ class EmulatedSend : public Pending {
 class EmulatedReceive : public Pending {
  public:
   EmulatedReceive(EmulatedCommunicator& owner, Communicator& inner, void* data, Bytes bytes, int peer, std::int32_t tag,
-                  DeviceEvent ready)
+                  NativeEvent ready)
       : owner_(owner),
         latency_(owner.latency(peer, owner.rank())),
         in_(owner.transmission(static_cast<double>(bytes.value), owner.rank())),
@@ -185,13 +185,13 @@ void check_tag(std::int32_t tag) {
 }
 
 std::unique_ptr<Pending> EmulatedCommunicator::send(const void* data, Bytes bytes, int peer, std::int32_t tag,
-                                                    DeviceEvent ready) {
+                                                    NativeEvent ready) {
   check_tag(tag);
   return std::make_unique<EmulatedSend>(*this, *inner_, data, bytes, peer, tag, ready);
 }
 
 std::unique_ptr<Pending> EmulatedCommunicator::receive(void* data, Bytes bytes, int peer, std::int32_t tag,
-                                                       DeviceEvent ready) {
+                                                       NativeEvent ready) {
   check_tag(tag);
   return std::make_unique<EmulatedReceive>(*this, *inner_, data, bytes, peer, tag, ready);
 }

@@ -49,8 +49,8 @@ class GlooCommunicator : public Communicator {
   int size() const override { return rendezvous_.size; }
   std::string name_of(int rank) const override { return rank_name(rendezvous_, rank); }
 
-  std::unique_ptr<Pending> send(const void* data, Bytes bytes, int peer, std::int32_t tag, DeviceEvent) override;
-  std::unique_ptr<Pending> receive(void* data, Bytes bytes, int peer, std::int32_t tag, DeviceEvent) override;
+  std::unique_ptr<Pending> send(const void* data, Bytes bytes, int peer, std::int32_t tag, NativeEvent) override;
+  std::unique_ptr<Pending> receive(void* data, Bytes bytes, int peer, std::int32_t tag, NativeEvent) override;
 
   RankGroup create_group(const std::vector<int>& members, Seconds timeout) override {
     std::string key;
@@ -67,7 +67,7 @@ class GlooCommunicator : public Communicator {
 
   const std::vector<int>& members(RankGroup group) const override { return mesh(group)->ranks(); }
 
-  void all_reduce(RankGroup group, void* data, std::int64_t count, DType dtype, Seconds timeout, DeviceEvent) override {
+  void all_reduce(RankGroup group, void* data, std::int64_t count, DType dtype, Seconds timeout, NativeEvent) override {
     const GlooSum sum = gloo_sum(dtype);
     run(group, "all-reduce", timeout, count > 0, [&](const std::shared_ptr<GlooMesh>& mesh) {
       gloo::AllreduceOptions options(mesh);
@@ -92,7 +92,7 @@ class GlooCommunicator : public Communicator {
     });
   }
 
-  void all_gather(RankGroup group, const void* mine, void* all, Bytes each, Seconds timeout, DeviceEvent) override {
+  void all_gather(RankGroup group, const void* mine, void* all, Bytes each, Seconds timeout, NativeEvent) override {
     const auto bytes = static_cast<std::size_t>(each.value);
     auto* place = static_cast<char*>(all) + bytes * mesh(group)->rank;
     if (mine != place && bytes > 0) std::memcpy(place, mine, bytes);
@@ -104,7 +104,7 @@ class GlooCommunicator : public Communicator {
     });
   }
 
-  void broadcast(RankGroup group, void* data, Bytes bytes, int root, Seconds timeout, DeviceEvent) override {
+  void broadcast(RankGroup group, void* data, Bytes bytes, int root, Seconds timeout, NativeEvent) override {
     const int place = mesh(group)->place_of(root);
     MOTLEY_CHECK(place >= 0, "a broadcast from " + name_of(root) + ", which is not in " + describe(*mesh(group)));
     run(group, "broadcast", timeout, bytes.value > 0, [&](const std::shared_ptr<GlooMesh>& mesh) {
@@ -269,11 +269,11 @@ std::unique_ptr<Pending> GlooCommunicator::post(void* data, Bytes bytes, int pee
 }
 
 std::unique_ptr<Pending> GlooCommunicator::send(const void* data, Bytes bytes, int peer, std::int32_t tag,
-                                                DeviceEvent) {
+                                                NativeEvent) {
   return post(const_cast<void*>(data), bytes, peer, tag, true);  // Gloo has one type of buffer for both ways
 }
 
-std::unique_ptr<Pending> GlooCommunicator::receive(void* data, Bytes bytes, int peer, std::int32_t tag, DeviceEvent) {
+std::unique_ptr<Pending> GlooCommunicator::receive(void* data, Bytes bytes, int peer, std::int32_t tag, NativeEvent) {
   return post(data, bytes, peer, tag, false);
 }
 
