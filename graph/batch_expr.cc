@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <regex>
 
 #include "base/error.h"
 
@@ -25,8 +26,16 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
   return product;
 }
 
+// "FloorDiv(Symbol('s77', positive=True, integer=True), Integer(2))" as "FloorDiv(s77, 2)", for people.
+std::string without_sympy(std::string_view text) {
+  static const std::regex symbol(R"(Symbol\('(\w+)'[^)]*\))");
+  static const std::regex integer(R"(Integer\((-?\d+)\))");
+  return std::regex_replace(std::regex_replace(std::string(text), symbol, "$1"), integer, "$1");
+}
+
 // sum: ['-'] product (('+'|'-') product)*;  product: power ('*' power)*;  power: atom ['**' number];
-// atom: number | symbol | '(' sum ')'.
+// atom: number | symbol | '(' sum ')' | Symbol('name', ...) | Integer(n) | Add(sum, ...) | Mul(sum, ...) | Pow(sum, n).
+// The last five are sympy's own notation, in which torch.export stores sizes.
 class Parser {
  public:
   Parser(std::string_view text, std::string_view symbol) : text_(text), symbol_(symbol) {}
@@ -39,7 +48,7 @@ class Parser {
 
  private:
   [[noreturn]] void fail() const {
-    throw Error(ErrorKind::kUnsupported, "size \"" + std::string(text_) + "\" is not a polynomial of the batch size" +
+    throw Error(ErrorKind::kUnsupported, "size \"" + without_sympy(text_) + "\" is not a polynomial of the batch size" +
                                              (symbol_.empty() ? std::string() : " " + std::string(symbol_)));
   }
 
@@ -87,7 +96,10 @@ class Parser {
   BatchExpr power() {
     const BatchExpr base = atom();
     if (!accept("**")) return base;
-    const std::int64_t exponent = number();
+    return raise(base, number());
+  }
+
+  BatchExpr raise(const BatchExpr& base, std::int64_t exponent) const {
     if (exponent < 0 || exponent > 16) fail();
     BatchExpr result(1);
     for (std::int64_t i = 0; i < exponent; ++i) result = result * base;
@@ -106,9 +118,45 @@ class Parser {
     if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) return number();
     std::size_t end = at_;
     while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) ++end;
-    if (symbol_.empty() || text_.substr(at_, end - at_) != symbol_) fail();
+    const std::string_view name = text_.substr(at_, end - at_);
     at_ = end;
+    if (accept("(")) return call(name);
+    return named(name);
+  }
+
+  BatchExpr named(std::string_view name) const {
+    if (symbol_.empty() || name != symbol_) fail();
     return BatchExpr::batch();
+  }
+
+  // What follows "name(" up to its ")".
+  BatchExpr call(std::string_view name) {
+    if (++depth_ > 100) fail();
+    BatchExpr result;
+    if (name == "Symbol") {
+      if (!accept("'")) fail();
+      const std::size_t quote = text_.find('\'', at_);
+      const std::size_t close = text_.find(')', at_);
+      if (quote == std::string_view::npos || close == std::string_view::npos || close < quote) fail();
+      result = named(text_.substr(at_, quote - at_));
+      at_ = close;
+    } else if (name == "Integer") {
+      result = sum();
+    } else if (name == "Pow") {
+      const BatchExpr base = sum();
+      if (!accept(",")) fail();
+      const BatchExpr exponent = sum();
+      if (!exponent.is_constant()) fail();
+      result = raise(base, exponent.at(0));
+    } else if (name == "Add" || name == "Mul") {
+      result = sum();
+      while (accept(",")) result = name == "Add" ? result + sum() : result * sum();
+    } else {
+      fail();
+    }
+    if (!accept(")")) fail();
+    --depth_;
+    return result;
   }
 
   std::string_view text_;

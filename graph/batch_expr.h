@@ -16,7 +16,8 @@ class BatchExpr {
   BatchExpr() = default;                            // 0
   BatchExpr(std::int64_t constant);                 // NOLINT: a plain size is an expression
   static BatchExpr batch(std::int64_t factor = 1);  // factor * B
-  // Parses "4*s77 + 2" where `symbol` ("s77") is the batch size. Throws Error(kUnsupported) with the text.
+  // Parses "4*s77 + 2", or sympy's notation of it, where `symbol` ("s77") is the batch size. Throws
+  // Error(kUnsupported) with the text.
   static BatchExpr parse(std::string_view text, std::string_view symbol);
 
   std::int64_t at(std::int64_t batch) const;  // throws Error(kInvalidInput) on overflow of 63 bits

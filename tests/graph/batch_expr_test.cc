@@ -16,6 +16,23 @@ TEST(BatchExpr, ParsesPolynomialsOfTheSymbol) {
   EXPECT_EQ(BatchExpr::parse("7", "").at(100), 7);
 }
 
+TEST(BatchExpr, ParsesSympyNotation) {
+  const std::string s = "Symbol('s77', positive=True, integer=True)";
+  EXPECT_EQ(BatchExpr::parse("Mul(Integer(128), " + s + ")", "s77"), BatchExpr::batch(128));
+  EXPECT_EQ(BatchExpr::parse("Add(Pow(" + s + ", Integer(2)), Integer(-3))", "s77").at(5), 22);
+  EXPECT_THROW(BatchExpr::parse(s, "s78"), Error);
+}
+
+TEST(BatchExpr, MessageIsFreeOfSympy) {
+  try {
+    BatchExpr::parse("FloorDiv(Symbol('s77', positive=True, integer=True), Integer(2))", "s77");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_NE(std::string(error.what()).find("\"FloorDiv(s77, 2)\""), std::string::npos) << error.what();
+  }
+}
+
 TEST(BatchExpr, RefusesWhatIsNotPolynomial) {
   for (const char* text : {"s77//2", "Max(1, s77)", "s77 + s1", "s77**s77", "s77**(-1)", "", "2*", "(s77", "s77 4"}) {
     EXPECT_THROW(BatchExpr::parse(text, "s77"), Error) << text;
