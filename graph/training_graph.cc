@@ -1,0 +1,25 @@
+#include "graph/training_graph.h"
+
+#include <utility>
+
+#include "graph/autodiff.h"
+#include "graph/batch_analysis.h"
+#include "graph/clustering.h"
+#include "graph/fingerprint.h"
+#include "graph/loss_rewrite.h"
+
+namespace motley {
+
+Graph make_training_graph(Graph forward, const TrainingOptions& options) {
+  Graph graph = std::move(forward);
+  graph.finish();
+  rewrite_mean_losses(graph);
+  analyze_batch(graph);
+  differentiate(graph, options.optimizer);
+  cluster(graph, options.max_groups);
+  graph.finish();
+  graph.fingerprint = fingerprint_of(graph);
+  return graph;
+}
+
+}  // namespace motley
