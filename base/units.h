@@ -18,7 +18,7 @@ struct Quantity {
   constexpr Quantity() = default;
   constexpr explicit Quantity(Number number) : value(number) {}
 
-  constexpr auto operator<=>(const Quantity&) const = default;
+  constexpr auto operator<=>(const Quantity&) const = default;  // NOLINT(modernize-use-nullptr): a false alarm
   constexpr Quantity operator-() const { return Quantity(-value); }
   constexpr Quantity& operator+=(Quantity other) {
     value += other.value;

@@ -3,7 +3,6 @@
 // Deployments built by hand, instruction by instruction, on machines whose numbers are small: so that a test can work
 // out every time and every byte in a comment.
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "compiler/deployment.h"
 #include "profiler/cost_model.h"
 #include "simulator/simulator.h"
+#include "tests/support/fixed_costs.h"
 
 namespace motley {
 
@@ -36,21 +36,11 @@ class HandCosts : public CostModel {
   std::int64_t context_bytes = 0;
 };
 
-// A node with one device per entry of `bandwidths`, each on a switch by a full-duplex link of so many B/s.
+// A star of one device per entry of `bandwidths`, in B/s.
 inline Cluster star(const std::vector<double>& bandwidths, Bytes memory = Bytes(1000), Seconds latency = Seconds(0)) {
-  Cluster cluster;
-  const auto n = static_cast<std::int32_t>(bandwidths.size());
-  cluster.switches = {"hub"};
-  for (std::int32_t i = 0; i < n; ++i) {
-    const std::string node = "n" + std::to_string(i);
-    cluster.devices.push_back({node + "/0", "cpu", i, memory});
-    cluster.nodes.push_back({node, {i}});
-    // The hub's latency is counted once per route: on the way up.
-    cluster.links.push_back({node + "-hub", n + i, 2 * n, BytesPerSecond(bandwidths[i]), latency, true});
-    cluster.links.push_back({node + "-pcie", i, n + i, BytesPerSecond(1e12), Seconds(0), true});
-  }
-  cluster.finish();
-  return cluster;
+  std::vector<BytesPerSecond> links;
+  for (double bandwidth : bandwidths) links.emplace_back(bandwidth);
+  return support::star_cluster(static_cast<int>(links.size()), links, latency, memory);
 }
 
 class HandBuilt {

@@ -1,0 +1,293 @@
+#include "runtime/link_probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+
+namespace motley {
+namespace {
+
+constexpr std::int32_t kTag = (1 << 29) - 3;        // beyond any program's
+constexpr std::int64_t kGrowth = 4;                 // from size to size
+constexpr Bytes kSignal{0};                         // a message that only says "now"
+constexpr std::size_t kWords = 8, kMostSizes = 32;  // of a result on the wire
+
+Seconds median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return Seconds(*middle);
+}
+
+Seconds spread_around(Seconds center, std::vector<double> values) {
+  for (double& value : values) value = std::abs(value - center.value);
+  return median(std::move(values));
+}
+
+// The lower rank of a pair leads: it holds the clock, the higher one answers.
+class Probe {
+ public:
+  Probe(Communicator& communicator, Communicator& control, void* scratch, const LinkProbeOptions& options)
+      : communicator_(communicator),
+        control_(control),
+        out_(static_cast<char*>(scratch)),
+        in_(out_ + options.largest.value),
+        options_(options),
+        links_(communicator.size(), std::vector<LinkMeasurement>(communicator.size())) {}
+
+  std::vector<LinkMeasurement> run() {
+    const int size = communicator_.size();
+    const int pairs = std::max(1, size * (size - 1) / 2);
+    for (int low = 0; low < size; ++low) {
+      for (int high = low + 1; high < size; ++high) {
+        if (rank() == low) lead(high, options_.budget / pairs);
+        if (rank() == high) answer(low);
+        share(low, high);
+      }
+    }
+    if (size >= 4) all_pairs();
+    std::vector<LinkMeasurement> result;
+    for (int from = 0; from < size; ++from) {
+      for (int to = 0; to < size; ++to) {
+        if (from != to) result.push_back(links_[from][to]);
+      }
+    }
+    return result;
+  }
+
+ private:
+  int rank() const { return communicator_.rank(); }
+  Seconds now() const { return options_.clock->now(); }
+
+  // Sends to and receives from the peer; returns when both are done.
+  void swap(int peer, Bytes out, Bytes in) {
+    const auto received = communicator_.receive(in_, in, peer, kTag);
+    communicator_.send(out_, out, peer, kTag)->wait(options_.timeout);
+    received->wait(options_.timeout);
+  }
+  void put(int peer, Bytes bytes) { communicator_.send(out_, bytes, peer, kTag)->wait(options_.timeout); }
+  void get(int peer, Bytes bytes) { communicator_.receive(in_, bytes, peer, kTag)->wait(options_.timeout); }
+
+  // Times of `repeats` round trips of which one way is a signal. Its share is taken off.
+  std::vector<double> times(int peer, Bytes out, Bytes in, int repeats) {
+    std::vector<double> result;
+    for (int i = 0; i <= repeats; ++i) {
+      const Seconds start = now();
+      swap(peer, out, in);
+      if (i > 0) result.push_back((now() - start - signal_).value);
+    }
+    return result;
+  }
+  void echo(int peer, Bytes out, Bytes in, int repeats) {
+    for (int i = 0; i <= repeats; ++i) {
+      get(peer, in);
+      put(peer, out);
+    }
+  }
+
+  void note(LinkMeasurement& link, Bytes bytes, std::vector<double> values) {
+    const Seconds time = std::max(median(values), Seconds(1e-9));
+    link.messages.push_back({bytes, time, spread_around(time, std::move(values))});
+  }
+
+  void announce(int peer, Bytes size) { control_.send(&size.value, Bytes(8), peer, kTag - 1)->wait(options_.timeout); }
+  Bytes next_size(int peer) {
+    Bytes size;
+    control_.receive(&size.value, Bytes(8), peer, kTag - 1)->wait(options_.timeout + options_.budget);
+    return size;
+  }
+
+  void lead(int peer, Seconds budget) {
+    LinkMeasurement& there = links_[rank()][peer];
+    LinkMeasurement& back = links_[peer][rank()];
+    const Seconds start = now();
+    signal_ = Seconds(0);
+    signal_ = median(times(peer, kSignal, kSignal, 2 * options_.repeats)) / 2;
+    // What a size costs: its messages one way and the other, and at last, for the largest one, both ways.
+    Seconds spent;
+    for (Bytes size = options_.smallest; size <= options_.largest; size = size * kGrowth) {
+      const Seconds before = now();
+      const bool enough = there.messages.size() >= 2;
+      if (enough && before - start + spent * static_cast<double>(kGrowth) * 1.5 > budget) break;
+      announce(peer, size);
+      note(there, size, times(peer, size, kSignal, options_.repeats));
+      note(back, size, times(peer, kSignal, size, options_.repeats));
+      spent = now() - before;
+    }
+    announce(peer, Bytes(0));
+    fit_link(there);
+    fit_link(back);
+    const Bytes largest = there.messages.back().bytes;
+    announce(peer, largest);
+    both_ways(peer, largest);
+  }
+
+  void answer(int peer) {
+    echo(peer, kSignal, kSignal, 2 * options_.repeats);
+    for (Bytes size = next_size(peer); size > Bytes(0); size = next_size(peer)) {
+      echo(peer, kSignal, size, options_.repeats);
+      echo(peer, size, kSignal, options_.repeats);
+    }
+    const Bytes largest = next_size(peer);
+    for (int i = 0; i <= options_.repeats; ++i) {
+      get(peer, kSignal);
+      swap(peer, largest, largest);
+      put(peer, kSignal);
+    }
+  }
+
+  void both_ways(int peer, Bytes bytes) {
+    std::vector<double> values;
+    for (int i = 0; i <= options_.repeats; ++i) {
+      put(peer, kSignal);
+      const Seconds start = now();
+      swap(peer, bytes, bytes);
+      get(peer, kSignal);
+      // The peer starts when our signal is there, and its own signal comes back when it has everything.
+      if (i > 0) values.push_back((now() - start - 2 * signal_).value);
+    }
+    for (LinkMeasurement* link : {&links_[rank()][peer], &links_[peer][rank()]}) {
+      link->bandwidth_both_ways = BytesPerSecond(static_cast<double>(bytes.value) / rest(median(values), *link));
+    }
+  }
+
+  // Seconds of `time` beyond the latency, and at least a tenth of it where the latency's fit is off.
+  static double rest(Seconds time, const LinkMeasurement& link) {
+    return std::max(time.value - link.latency.value, 0.1 * time.value);
+  }
+
+  // Round by round of a tournament (the circle method), so that the pairs of a round share no rank; all send for about
+  // the same time, in one direction and then in the other.
+  void all_pairs() {
+    const int size = communicator_.size();
+    const int seats = size + size % 2;
+    double seconds = 1e9;
+    for (int low = 0; low < size; ++low) {
+      for (int high = low + 1; high < size; ++high) {
+        seconds = std::min(
+            {seconds, links_[low][high].messages.back().time.value, links_[high][low].messages.back().time.value});
+      }
+    }
+    for (int round = 0; round < seats - 1; ++round) {
+      const int peer = opponent(rank(), round, seats);
+      if (peer < size) one_round(peer, seconds);
+      if (peer >= size) one_round(-1, seconds);
+    }
+    for (int low = 0; low < size; ++low) {
+      for (int high = low + 1; high < size; ++high) share(low, high);
+    }
+  }
+
+  static int opponent(int rank, int round, int seats) {
+    const int circle = seats - 1;
+    if (rank == circle) return (round * (seats / 2)) % circle;  // the seat that meets itself
+    const int other = ((round - rank) % circle + circle) % circle;
+    return other == rank ? circle : other;
+  }
+
+  void one_round(int peer, double seconds) {
+    for (const bool upwards : {true, false}) {
+      std::vector<double> values;
+      Bytes bytes;
+      if (peer >= 0) {
+        const LinkMeasurement& link = upwards == (rank() < peer) ? links_[rank()][peer] : links_[peer][rank()];
+        const double fitting = (seconds - link.latency.value) * link.bandwidth.value;
+        bytes =
+            Bytes(std::clamp(static_cast<std::int64_t>(fitting), std::int64_t{1}, link.messages.back().bytes.value));
+      }
+      for (int i = 0; i <= options_.repeats; ++i) {
+        control_.barrier(kAllRanks, options_.timeout);
+        if (peer < 0) continue;
+        if (rank() > peer) {
+          get(peer, upwards ? bytes : kSignal);
+          put(peer, upwards ? kSignal : bytes);
+          continue;
+        }
+        const Seconds start = now();
+        swap(peer, upwards ? bytes : kSignal, upwards ? kSignal : bytes);
+        LinkMeasurement& link = upwards ? links_[rank()][peer] : links_[peer][rank()];
+        if (i > 0) values.push_back((now() - start).value - link.latency.value);
+      }
+      if (peer < 0 || rank() > peer) continue;
+      LinkMeasurement& link = upwards ? links_[rank()][peer] : links_[peer][rank()];
+      link.bandwidth_all_pairs = BytesPerSecond(static_cast<double>(bytes.value) / rest(median(values), link));
+    }
+  }
+
+  // Tells everybody what the leader of a pair found.
+  void share(int low, int high) {
+    for (LinkMeasurement* link : {&links_[low][high], &links_[high][low]}) {
+      std::vector<double> wire(kWords + 3 * kMostSizes);
+      if (rank() == low) {
+        const auto sizes = static_cast<double>(link->messages.size());
+        wire = {sizes,
+                link->latency.value,
+                link->bandwidth.value,
+                link->fit_error,
+                link->bandwidth_both_ways.value,
+                link->bandwidth_all_pairs.value};
+        wire.resize(kWords);
+        for (const MessageTime& message : link->messages) {
+          wire.insert(wire.end(), {static_cast<double>(message.bytes.value), message.time.value, message.spread.value});
+        }
+        wire.resize(kWords + 3 * kMostSizes);
+      }
+      control_.broadcast(kAllRanks, wire.data(), Bytes(static_cast<std::int64_t>(wire.size() * sizeof(double))), low,
+                         options_.timeout + options_.budget);
+      *link = {.from = link == &links_[low][high] ? low : high,
+               .to = link == &links_[low][high] ? high : low,
+               .latency = Seconds(wire[1]),
+               .bandwidth = BytesPerSecond(wire[2]),
+               .fit_error = wire[3],
+               .bandwidth_both_ways = BytesPerSecond(wire[4]),
+               .bandwidth_all_pairs = BytesPerSecond(wire[5])};
+      for (std::size_t i = 0; i < static_cast<std::size_t>(wire[0]); ++i) {
+        const double* message = wire.data() + kWords + 3 * i;
+        link->messages.push_back(
+            {Bytes(static_cast<std::int64_t>(message[0])), Seconds(message[1]), Seconds(message[2])});
+      }
+    }
+  }
+
+  Communicator& communicator_;
+  Communicator& control_;
+  char* const out_;
+  char* const in_;
+  const LinkProbeOptions options_;
+  std::vector<std::vector<LinkMeasurement>> links_;  // from, to
+  Seconds signal_;                                   // what a signal takes one way, for the pair in hand
+};
+
+}  // namespace
+
+std::vector<LinkMeasurement> probe_links(Communicator& communicator, Communicator& control, void* scratch,
+                                         const LinkProbeOptions& options) {
+  MOTLEY_CHECK(options.smallest > Bytes(0) && options.smallest * kGrowth <= options.largest && options.repeats > 0,
+               "a link probe needs two sizes and a repeat");
+  return Probe(communicator, control, scratch, options).run();
+}
+
+void fit_link(LinkMeasurement& link) {
+  // Least squares of (latency + bytes * inverse - time) / time: with x = bytes / time and u = 1 / time, solve
+  // [uu ux; ux xx] [latency; inverse] = [u1; x1].
+  double uu = 0, ux = 0, xx = 0, u1 = 0, x1 = 0;
+  for (const MessageTime& message : link.messages) {
+    const double u = 1 / message.time.value;
+    const double x = static_cast<double>(message.bytes.value) * u;
+    uu += u * u, ux += u * x, xx += x * x, u1 += u, x1 += x;
+  }
+  double latency = (u1 * xx - x1 * ux) / (uu * xx - ux * ux);
+  if (!(latency > 0)) latency = 0;
+  const double inverse = std::max((x1 - latency * ux) / xx, 1e-15);
+  link.latency = Seconds(latency);
+  link.bandwidth = BytesPerSecond(1 / inverse);
+  double squares = 0;
+  for (const MessageTime& message : link.messages) {
+    const double fitted = latency + static_cast<double>(message.bytes.value) * inverse;
+    squares += std::pow(fitted / message.time.value - 1, 2);
+  }
+  link.fit_error = std::sqrt(squares / static_cast<double>(link.messages.size()));
+}
+
+}  // namespace motley

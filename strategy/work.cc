@@ -1,0 +1,70 @@
+#include "strategy/work.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace motley {
+
+std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, const CostModel& costs,
+                                  std::int64_t batch) {
+  const auto devices = static_cast<DeviceIndex>(cluster.devices.size());
+  std::vector<GroupWork> work(graph.groups.size());
+  for (GroupWork& group : work) group.seconds.assign(devices, 0);
+  for (std::size_t o = 0; o < graph.ops.size(); ++o) {
+    const Op& op = graph.ops[o];
+    if (op.group == kNone) continue;
+    GroupWork& group = work[op.group];
+    std::int64_t kept = 0;
+    for (DeviceIndex device = 0; device < devices; ++device) {
+      const OpCost cost = costs.op(static_cast<OpId>(o), device, batch);
+      group.seconds[device] += cost.time.value;
+      kept = std::max(kept, cost.kept.value);
+    }
+    if (op.kind != OpKind::kForward) continue;
+    group.activation_bytes += kept;
+    for (TensorId output : op.outputs) {
+      if (output != kNone && graph.tensors[output].alias_of == kNone) {
+        group.activation_bytes += graph.tensors[output].bytes(batch).value;
+      }
+    }
+    for (TensorId written : op.writes) group.state_bytes += graph.tensors[written].bytes(batch).value;
+  }
+  for (std::size_t g = 0; g < graph.groups.size(); ++g) {
+    for (TensorId parameter : graph.groups[g].parameters) {
+      const std::int64_t bytes = graph.tensors[parameter].bytes(batch).value;
+      work[g].parameter_bytes += bytes;
+      work[g].state_bytes += bytes;
+      if (graph.tensors[parameter].requires_gradient) work[g].state_bytes += bytes;
+    }
+  }
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role != TensorRole::kOptimizerState || tensor.state_of == kNone) continue;
+    for (std::size_t g = 0; g < graph.groups.size(); ++g) {
+      const std::vector<TensorId>& owned = graph.groups[g].parameters;
+      if (std::find(owned.begin(), owned.end(), tensor.state_of) == owned.end()) continue;
+      work[g].state_bytes += tensor.bytes(batch).value;
+    }
+  }
+  return work;
+}
+
+std::vector<double> iteration_seconds(const std::vector<GroupWork>& work, const Cluster& cluster) {
+  std::vector<double> seconds(cluster.devices.size(), 0);
+  for (const GroupWork& group : work) {
+    for (std::size_t device = 0; device < seconds.size(); ++device) seconds[device] += group.seconds[device];
+  }
+  return seconds;
+}
+
+std::vector<GroupId> model_order(const Graph& graph) {
+  std::vector<GroupId> order(graph.groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto first_op = [&](GroupId group) {
+    const std::vector<OpId>& ops = graph.groups[group].ops;
+    return ops.empty() ? static_cast<OpId>(graph.ops.size()) : ops.front();
+  };
+  std::stable_sort(order.begin(), order.end(), [&](GroupId a, GroupId b) { return first_op(a) < first_op(b); });
+  return order;
+}
+
+}  // namespace motley

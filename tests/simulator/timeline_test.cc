@@ -1,0 +1,66 @@
+#include "simulator/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace motley {
+namespace {
+
+class TimelineTest : public ::testing::Test {
+ protected:
+  static proto::Timeline timeline(const std::string& strategy = "ev-ar") {
+    proto::Timeline timeline;
+    timeline.set_strategy(strategy);
+    return timeline;
+  }
+  static void add(proto::Timeline& timeline, int device, int instruction, int iteration, double start, double end) {
+    proto::TimelineEvent& event = *timeline.add_events();
+    event.set_device(device);
+    event.set_instruction(instruction);
+    event.set_iteration(iteration);
+    event.set_start(start);
+    event.set_end(end);
+  }
+};
+
+TEST_F(TimelineTest, MergesTheWorkersPartsInOrder) {
+  proto::Timeline a = timeline(), b = timeline();
+  add(a, 0, 0, 1, 0, 1);
+  add(a, 0, 0, 0, 0.5, 1);
+  add(b, 1, 0, 0, 0, 1);
+  const proto::Timeline merged = merge({a, b});
+  ASSERT_EQ(merged.events_size(), 3);
+  EXPECT_EQ(merged.events(0).device(), 1);
+  EXPECT_EQ(merged.events(1).device(), 0);
+  EXPECT_EQ(merged.events(2).iteration(), 1);
+}
+
+TEST_F(TimelineTest, RefusesPartsOfDifferentDeploymentsAndTheSamePartTwice) {
+  proto::Timeline a = timeline();
+  add(a, 0, 0, 0, 0, 1);
+  EXPECT_THROW(merge({a, timeline("ev-ps")}), Error);
+  EXPECT_THROW(merge({a, a}), Error);
+}
+
+TEST_F(TimelineTest, TheTypicalIterationIsTheMedianWithoutTheFirst) {
+  proto::Timeline a = timeline();
+  const double durations[] = {9, 3, 5, 4};
+  for (int i = 0; i < 4; ++i) add(a, 0, 0, i, 0, durations[i]);
+  EXPECT_EQ(typical_iteration(a), 3);  // 4 of {3, 4, 5}
+  EXPECT_THROW(typical_iteration(timeline()), Error);
+}
+
+TEST_F(TimelineTest, GivesOneIterationsEventsByStart) {
+  proto::Timeline a = timeline();
+  add(a, 1, 7, 0, 2, 3);
+  add(a, 0, 5, 0, 1, 2);
+  add(a, 0, 5, 1, 1, 2);
+  const std::vector<Event> events = events_of(a, 0);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].instruction, 5);
+  EXPECT_EQ(events[1].device, 1);
+}
+
+}  // namespace
+}  // namespace motley
