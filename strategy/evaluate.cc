@@ -4,7 +4,7 @@
 #include <tuple>
 #include <variant>
 
-#include "compiler/compiler.h"
+#include "strategy/baselines.h"
 
 namespace motley {
 
@@ -13,32 +13,36 @@ std::vector<std::string> Evaluation::reasons() const {
   return simulation.reasons;
 }
 
-std::int64_t Evaluation::overflow_bytes() const {
-  std::int64_t bytes = 0;
-  for (const DeviceMemory& memory : simulation.memory) {
-    bytes += std::max<std::int64_t>(0, (memory.peak - memory.capacity).value);
-  }
+Bytes Evaluation::overflow() const {
+  Bytes bytes;
+  for (const DeviceMemory& memory : simulation.memory) bytes += std::max(Bytes(0), memory.peak - memory.capacity);
   return bytes;
-}
-
-Evaluation evaluate(const Problem& problem, const Strategy& strategy, const SimulationOptions& options) {
-  Evaluation evaluation;
-  evaluation.strategy = strategy;
-  const auto compiled = compile(problem.graph, problem.cluster, problem.costs, strategy, problem.batch);
-  if (const auto* failure = std::get_if<NotCompilable>(&compiled)) {
-    evaluation.not_compilable = failure->reason;
-  } else {
-    evaluation.simulation =
-        simulate(problem.graph, problem.cluster, problem.costs, std::get<Deployment>(compiled), options);
-  }
-  return evaluation;
 }
 
 bool better(const Evaluation& a, const Evaluation& b) {
   const auto key = [](const Evaluation& e) {
-    return std::tuple(e.not_compilable.has_value(), e.overflow_bytes(), e.simulation.iteration.value);
+    return std::tuple(e.not_compilable.has_value(), e.overflow().value, e.simulation.iteration.value);
   };
   return key(a) < key(b);
+}
+
+Evaluator::Evaluator(const Graph& graph, const Cluster& cluster, const CostModel& costs, std::int64_t batch)
+    : graph_(graph), cluster_(cluster), costs_(costs), batch_(batch), compiler_(graph, cluster, costs) {}
+
+Evaluation Evaluator::evaluate(const Strategy& strategy) const {
+  Evaluation evaluation;
+  evaluation.strategy = strategy;
+  auto compiled = compiler_.compile(strategy, batch_);
+  if (auto* failure = std::get_if<NotCompilable>(&compiled)) {
+    evaluation.not_compilable = std::move(failure->reason);
+  } else {
+    evaluation.simulation = simulate(graph_, cluster_, costs_, std::get<Deployment>(compiled));
+  }
+  return evaluation;
+}
+
+Evaluation Evaluator::evaluate_baseline(const std::string& name) const {
+  return evaluate(baseline(name, graph_, cluster_, costs_, batch_));
 }
 
 }  // namespace motley

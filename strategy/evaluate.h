@@ -2,22 +2,15 @@
 
 // One strategy, compiled and simulated.
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "compiler/strategy.h"
-#include "profiler/cost_model.h"
+#include "compiler/compiler.h"
 #include "simulator/simulator.h"
 
 namespace motley {
-
-// What a strategy is judged on: the model, the machines, what things cost, and the batch. Held by reference.
-struct Problem {
-  const Graph& graph;
-  const Cluster& cluster;
-  const CostModel& costs;
-  std::int64_t batch = 0;
-};
 
 struct Evaluation {
   Strategy strategy;
@@ -26,14 +19,35 @@ struct Evaluation {
 
   bool feasible() const { return !not_compilable && simulation.feasible; }
   std::vector<std::string> reasons() const;  // why it is not feasible; empty when it is
-  std::int64_t overflow_bytes() const;       // what all devices lack together
+  Bytes overflow() const;                    // what all devices lack together
 };
-
-// Thread-safe. Throws what compile() throws.
-Evaluation evaluate(const Problem& problem, const Strategy& strategy, const SimulationOptions& options = {});
 
 // Feasible before infeasible before not compilable; among feasible ones the faster; among infeasible ones the one that
 // lacks less memory, then the faster.
 bool better(const Evaluation& a, const Evaluation& b);
+
+// Judges strategies for one model on one cluster at one batch size. Graph, cluster and costs must outlive it. Const
+// functions are thread-safe.
+class Evaluator {
+ public:
+  Evaluator(const Graph& graph, const Cluster& cluster, const CostModel& costs, std::int64_t batch);
+
+  // Throws Error(kInvalidInput) when the strategy does not fit the graph or the cluster.
+  Evaluation evaluate(const Strategy& strategy) const;
+  // By its name (strategy/baselines.h).
+  Evaluation evaluate_baseline(const std::string& name) const;
+
+  const Graph& graph() const { return graph_; }
+  const Cluster& cluster() const { return cluster_; }
+  const CostModel& costs() const { return costs_; }
+  std::int64_t batch() const { return batch_; }
+
+ private:
+  const Graph& graph_;
+  const Cluster& cluster_;
+  const CostModel& costs_;
+  std::int64_t batch_;
+  Compiler compiler_;
+};
 
 }  // namespace motley

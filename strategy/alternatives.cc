@@ -1,0 +1,57 @@
+#include "strategy/alternatives.h"
+
+#include <algorithm>
+
+namespace motley {
+
+Alternatives::Alternatives(const Evaluator& evaluator) : best_(kFixed), known_(kFixed, 0) {
+  best_[kOneDevice].trait = "all on one device";
+  best_[kUniform].trait = "the same shares for every group";
+  best_[kModelParallel].trait = "every group on one device";
+  best_[kAllReduceOnly].trait = "all-reduce alone";
+  best_[kServerOnly].trait = "parameter servers alone";
+  for (const Device& device : evaluator.cluster().devices) best_.push_back({"without " + device.name, {}});
+  known_.resize(best_.size(), 0);
+}
+
+void Alternatives::add(std::size_t trait, const Evaluation& evaluation) {
+  if (known_[trait] != 0 && !better(evaluation, best_[trait].evaluation)) return;
+  known_[trait] = 1;
+  best_[trait].evaluation = evaluation;
+}
+
+void Alternatives::add(const Evaluation& evaluation) {
+  if (evaluation.not_compilable) return;
+  std::vector<char> used(best_.size() - kFixed, 0);
+  bool uniform = true, model_parallel = true, reduces = false, serves = false;
+  const std::vector<GroupDecision>& groups = evaluation.strategy.groups;
+  for (const GroupDecision& decision : groups) {
+    uniform = uniform && decision.shares == groups[0].shares;
+    for (const Share& share : decision.shares) used[share.device] = 1;
+    if (decision.shares.size() == 1) continue;
+    model_parallel = false;
+    (decision.gradient == GradientMethod::kAllReduce ? reduces : serves) = true;
+  }
+  const auto devices = std::count(used.begin(), used.end(), 1);
+  if (devices == 1) {
+    add(kOneDevice, evaluation);
+  } else {
+    if (uniform) add(kUniform, evaluation);
+    if (model_parallel) add(kModelParallel, evaluation);
+    if (reduces && !serves) add(kAllReduceOnly, evaluation);
+    if (serves && !reduces) add(kServerOnly, evaluation);
+  }
+  for (std::size_t device = 0; device < used.size(); ++device) {
+    if (used[device] == 0) add(kFixed + device, evaluation);
+  }
+}
+
+std::vector<Alternative> Alternatives::take() {
+  std::vector<Alternative> taken;
+  for (std::size_t trait = 0; trait < best_.size(); ++trait) {
+    if (known_[trait] != 0) taken.push_back(std::move(best_[trait]));
+  }
+  return taken;
+}
+
+}  // namespace motley

@@ -1,0 +1,25 @@
+#pragma once
+
+// Remembers the best strategy of every kind that a search came across: the runners-up that explain a plan.
+
+#include <vector>
+
+#include "strategy/search.h"
+
+namespace motley {
+
+class Alternatives {
+ public:
+  explicit Alternatives(const Evaluator& evaluator);
+  void add(const Evaluation& evaluation);
+  std::vector<Alternative> take();  // in a fixed order of traits; those that nothing had are left out
+
+ private:
+  enum Fixed : std::size_t { kOneDevice, kUniform, kModelParallel, kAllReduceOnly, kServerOnly, kFixed };
+  void add(std::size_t trait, const Evaluation& evaluation);
+
+  std::vector<Alternative> best_;  // the fixed traits, then one "without" per device
+  std::vector<char> known_;
+};
+
+}  // namespace motley

@@ -1,0 +1,223 @@
+#include "strategy/search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+
+#include "strategy/alternatives.h"
+#include "strategy/baselines.h"
+#include "strategy/moves.h"
+#include "strategy/starts.h"
+
+namespace motley {
+
+namespace {
+
+constexpr std::size_t kRound = 8;     // proposals at a time
+constexpr int kPatience = 30;         // rounds without a new best
+constexpr int kBalancingRounds = 5;   // of the best data-parallel starts
+constexpr std::size_t kBalanced = 4;  // how many of them
+constexpr double kWarmest = 0.01;     // of the best's time: what a worse proposal may cost at first
+constexpr int kDraws = 64;            // for a proposal that was not judged before
+
+// Judges in parallel. What a stop leaves out is absent from the end.
+std::vector<Evaluation> evaluate_all(const Evaluator& evaluator, const std::vector<Strategy>& strategies, int threads,
+                                     const std::stop_token& stop) {
+  std::vector<Evaluation> evaluations(strategies.size());
+  std::vector<char> done(strategies.size(), 0);
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < strategies.size() && !stop.stop_requested(); i = next++) {
+      try {
+        evaluations[i] = evaluator.evaluate(strategies[i]);
+        done[i] = 1;
+      } catch (...) {
+        const std::lock_guard lock(failure_mutex);
+        if (!failure) failure = std::current_exception();
+        return;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    const std::size_t count = std::min(strategies.size(), static_cast<std::size_t>(threads));
+    for (std::size_t t = 1; t < count; ++t) helpers.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+  evaluations.resize(static_cast<std::size_t>(std::find(done.begin(), done.end(), 0) - done.begin()));
+  return evaluations;
+}
+
+class Search {
+ public:
+  Search(const Evaluator& evaluator, const SearchOptions& options)
+      : evaluator_(evaluator),
+        options_(options),
+        threads_(options.threads > 0 ? options.threads
+                                     : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
+        work_(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), evaluator.batch())),
+        moves_(evaluator, work_),
+        random_(options.seed),
+        alternatives_(evaluator) {}
+
+  SearchResult run() {
+    judge_baselines();
+    const std::vector<Evaluation> starts = judge_new(data_parallel_starts(evaluator_, work_));
+    balance(starts);
+    judge_new(parameter_heavy_starts(evaluator_, work_, in_samples(result_.best.strategy, evaluator_.batch())));
+    anneal();
+    result_.alternatives = alternatives_.take();
+    result_.elapsed = elapsed();
+    return std::move(result_);
+  }
+
+ private:
+  Seconds elapsed() const {
+    return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count());
+  }
+  bool over() const {
+    return options_.stop.stop_requested() || elapsed() >= options_.time || result_.evaluations >= options_.evaluations;
+  }
+  // How much of the budget is used up, 0 to 1.
+  double used() const {
+    return std::max(elapsed() / options_.time,
+                    static_cast<double>(result_.evaluations) / static_cast<double>(options_.evaluations));
+  }
+
+  void judge_baselines() {
+    std::vector<Strategy> strategies;
+    for (const std::string& name : strategy_names(evaluator_.cluster())) {
+      strategies.push_back(
+          baseline(name, evaluator_.graph(), evaluator_.cluster(), evaluator_.costs(), evaluator_.batch()));
+      seen_.insert(fingerprint(in_samples(strategies.back(), evaluator_.batch())));
+    }
+    result_.baselines = evaluate_all(evaluator_, strategies, threads_, {});
+    result_.best = result_.baselines.front();
+    count(result_.baselines);
+  }
+
+  // Judges those that are new and that the budget still allows, in rounds.
+  std::vector<Evaluation> judge_new(const std::vector<Strategy>& strategies) {
+    std::vector<Strategy> round;
+    std::vector<Evaluation> all;
+    const auto judge_round = [&] {
+      if (over()) return;
+      const auto left = static_cast<std::size_t>(
+          std::min<std::int64_t>(options_.evaluations - result_.evaluations, static_cast<std::int64_t>(kRound)));
+      if (round.size() > left) round.resize(left);
+      std::vector<Evaluation> evaluations = evaluate_all(evaluator_, round, threads_, options_.stop);
+      count(evaluations);
+      std::move(evaluations.begin(), evaluations.end(), std::back_inserter(all));
+      round.clear();
+    };
+    for (const Strategy& strategy : strategies) {
+      if (!seen_.insert(fingerprint(strategy)).second) continue;
+      round.push_back(strategy);
+      round.back().name = "search";
+      if (round.size() == kRound) judge_round();
+    }
+    if (!round.empty()) judge_round();
+    return all;
+  }
+
+  void count(const std::vector<Evaluation>& evaluations) {
+    for (const Evaluation& evaluation : evaluations) {
+      ++result_.evaluations;
+      alternatives_.add(evaluation);
+      if (better(evaluation, result_.best)) {
+        result_.best = evaluation;
+        rounds_since_best_ = 0;
+      }
+    }
+    if (options_.progress) options_.progress({result_.best, result_.evaluations, elapsed()});
+  }
+
+  // The best starts, their shares moved towards equal compute time: what proportional shares miss when a device's time
+  // is not proportional to its samples.
+  void balance(std::vector<Evaluation> starts) {
+    std::stable_sort(starts.begin(), starts.end(), better);
+    std::erase_if(starts,
+                  [](const Evaluation& e) { return e.not_compilable.has_value() || e.simulation.busy.size() < 2; });
+    if (starts.size() > kBalanced) starts.resize(kBalanced);
+    for (int i = 0; i < kBalancingRounds && !starts.empty() && !over(); ++i) {
+      std::vector<Strategy> next;
+      next.reserve(starts.size());
+      for (const Evaluation& start : starts) next.push_back(rebalanced(start, evaluator_.batch()));
+      starts = judge_new(next);
+    }
+  }
+
+  std::vector<Strategy> proposals(const Evaluation& from) {
+    std::vector<Strategy> round;
+    std::unordered_set<std::uint64_t> drawn;
+    for (int draw = 0; draw < kDraws && round.size() < kRound; ++draw) {
+      Strategy strategy = moves_.propose(from, random_);
+      const std::uint64_t print = fingerprint(strategy);
+      if (!seen_.contains(print) && drawn.insert(print).second) round.push_back(std::move(strategy));
+    }
+    return round;
+  }
+
+  void anneal() {
+    Evaluation current = result_.best;
+    current.strategy = in_samples(current.strategy, evaluator_.batch());
+    rounds_since_best_ = 0;
+    int known_rounds = 0;
+    while (!over()) {
+      if (++rounds_since_best_ > kPatience) {
+        current = result_.best;
+        current.strategy = in_samples(current.strategy, evaluator_.batch());
+        rounds_since_best_ = 1;
+      }
+      std::vector<Strategy> round = proposals(current);
+      if (round.empty()) {  // the neighbourhood is known: walk on over known ground, or end when there is no other
+        if (++known_rounds > kPatience) return;
+        current = evaluator_.evaluate(moves_.propose(current, random_));
+        ++result_.evaluations;
+        continue;
+      }
+      known_rounds = 0;
+      const std::vector<Evaluation> evaluations = judge_new(round);
+      if (evaluations.empty()) continue;
+      const Evaluation& next = *std::min_element(evaluations.begin(), evaluations.end(), better);
+      if (better(next, current) || accepts(current, next)) current = next;
+    }
+  }
+
+  bool accepts(const Evaluation& current, const Evaluation& next) {
+    if (next.not_compilable || next.overflow() > current.overflow()) return false;
+    const double warmth = kWarmest * (1 - used()) * result_.best.simulation.iteration.value;
+    if (warmth <= 0) return false;
+    const double loss = (next.simulation.iteration - current.simulation.iteration).value;
+    const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
+    return chance < std::exp(-loss / warmth);
+  }
+
+  const Evaluator& evaluator_;
+  const SearchOptions& options_;
+  const int threads_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  const std::vector<GroupWork> work_;
+  const Moves moves_;
+  std::mt19937_64 random_;
+  std::unordered_set<std::uint64_t> seen_;  // fingerprints of what was judged
+  Alternatives alternatives_;
+  SearchResult result_;
+  int rounds_since_best_ = 0;
+};
+
+}  // namespace
+
+SearchResult search(const Evaluator& evaluator, const SearchOptions& options) {
+  return Search(evaluator, options).run();
+}
+
+}  // namespace motley

@@ -1,0 +1,58 @@
+#pragma once
+
+// Chooses a strategy by search, with the simulator as judge.
+//
+// All baselines are judged first, so the result is never worse than the best of them. Then come starts that are good
+// for a reason (strategy/starts.h) and rounds of balancing compute times. The rest of the budget is simulated annealing
+// with large and small changes (strategy/moves.h): each round proposes kRound changes of the current strategy, judges
+// them in parallel, and moves to the best of them when it is better, or by chance when it is a little worse (Metropolis
+// et al. 1953), less and less as the budget is used up. After kPatience rounds without a new best it goes back to the
+// best.
+//
+// A round's proposals depend on nothing but the seed and what was judged before, so the result depends on the number of
+// evaluations and not on threads or time: with `evaluations` given and time to spare, the same seed gives the same
+// strategy.
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "strategy/evaluate.h"
+
+namespace motley {
+
+struct SearchProgress {
+  const Evaluation& best;
+  std::int64_t evaluations = 0;
+  Seconds elapsed;
+};
+
+struct SearchOptions {
+  Seconds time{10};  // after which no new round begins; the baselines are judged whatever it is
+  std::int64_t evaluations = std::numeric_limits<std::int64_t>::max();  // likewise
+  std::uint64_t seed = 1;
+  int threads = 0;                                      // 0: one per core
+  std::stop_token stop;                                 // ends the search with the best so far
+  std::function<void(const SearchProgress&)> progress;  // after each round, on the caller's thread
+};
+
+// The best of those strategies that share a trait, for comparison with the best of all.
+struct Alternative {
+  std::string trait;  // "without big/0", "all groups on the same devices", "all on one device", ...
+  Evaluation evaluation;
+};
+
+struct SearchResult {
+  Evaluation best;
+  std::vector<Evaluation> baselines;      // in the order of strategy_names()
+  std::vector<Alternative> alternatives;  // one per trait that any judged strategy had
+  std::int64_t evaluations = 0;
+  Seconds elapsed;
+};
+
+SearchResult search(const Evaluator& evaluator, const SearchOptions& options);
+
+}  // namespace motley

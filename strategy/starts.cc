@@ -1,0 +1,101 @@
+#include "strategy/starts.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "strategy/baselines.h"
+#include "strategy/moves.h"
+
+namespace motley {
+
+namespace {
+
+using Devices = std::vector<DeviceIndex>;
+
+std::set<Devices> device_sets(const Cluster& cluster, const std::vector<double>& seconds) {
+  const std::size_t n = cluster.devices.size();
+  std::set<Devices> sets;
+  constexpr std::size_t kAllSubsets = 4;
+  if (n <= kAllSubsets) {
+    for (std::uint32_t bits = 1; bits < (1U << n); ++bits) {
+      Devices devices;
+      for (std::size_t d = 0; d < n; ++d) {
+        if ((bits >> d & 1U) != 0) devices.push_back(static_cast<DeviceIndex>(d));
+      }
+      sets.insert(devices);
+    }
+    return sets;
+  }
+  Devices by_speed(n);
+  std::iota(by_speed.begin(), by_speed.end(), 0);
+  std::stable_sort(by_speed.begin(), by_speed.end(),
+                   [&](DeviceIndex a, DeviceIndex b) { return seconds[a] < seconds[b]; });
+  for (std::size_t count = 1; count <= n; ++count) {
+    Devices devices(by_speed.begin(), by_speed.begin() + static_cast<std::ptrdiff_t>(count));
+    std::sort(devices.begin(), devices.end());
+    sets.insert(devices);
+  }
+  for (const Node& node : cluster.nodes) {
+    Devices devices = node.devices;
+    std::sort(devices.begin(), devices.end());
+    if (!devices.empty()) sets.insert(devices);
+  }
+  std::map<std::string, Devices> by_kind;
+  for (std::size_t d = 0; d < n; ++d) by_kind[cluster.devices[d].kind].push_back(static_cast<DeviceIndex>(d));
+  for (const auto& [kind, devices] : by_kind) sets.insert(devices);
+  return sets;
+}
+
+}  // namespace
+
+std::vector<Strategy> data_parallel_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work) {
+  const std::vector<double> seconds = iteration_seconds(work, evaluator.cluster());
+  std::vector<Strategy> starts;
+  for (const Devices& devices : device_sets(evaluator.cluster(), seconds)) {
+    for (GradientMethod method : {GradientMethod::kAllReduce, GradientMethod::kParameterServer}) {
+      if (devices.size() == 1 && method == GradientMethod::kParameterServer) continue;  // no gradients meet
+      GroupDecision decision;
+      decision.gradient = method;
+      for (DeviceIndex device : devices) {
+        decision.shares.push_back({device, seconds[device] > 0 ? 1 / seconds[device] : 1});
+      }
+      starts.push_back(in_samples(uniform_strategy("search", evaluator.graph(), decision), evaluator.batch()));
+    }
+  }
+  return starts;
+}
+
+std::vector<Strategy> parameter_heavy_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work,
+                                             const Strategy& best) {
+  std::vector<GroupId> heavy;
+  for (std::size_t g = 0; g < work.size(); ++g) {
+    if (work[g].parameter_bytes > 0 && best.groups[g].shares.size() > 1) heavy.push_back(static_cast<GroupId>(g));
+  }
+  const auto heaviness = [&](GroupId group) {
+    const double seconds = *std::min_element(work[group].seconds.begin(), work[group].seconds.end());
+    return static_cast<double>(work[group].parameter_bytes) / std::max(seconds, 1e-12);
+  };
+  std::stable_sort(heavy.begin(), heavy.end(), [&](GroupId a, GroupId b) { return heaviness(a) > heaviness(b); });
+
+  std::vector<Strategy> starts;
+  for (std::size_t count = 1; count <= std::min<std::size_t>(heavy.size(), 16); count *= 2) {
+    Strategy gathered = best, served = best;
+    for (std::size_t i = 0; i < count; ++i) {
+      GroupDecision& decision = gathered.groups[heavy[i]];
+      const auto& seconds = work[heavy[i]].seconds;
+      const Share fastest =
+          *std::min_element(decision.shares.begin(), decision.shares.end(),
+                            [&](const Share& a, const Share& b) { return seconds[a.device] < seconds[b.device]; });
+      decision.shares = {{fastest.device, static_cast<double>(evaluator.batch())}};
+      GradientMethod& method = served.groups[heavy[i]].gradient;
+      method = method == GradientMethod::kAllReduce ? GradientMethod::kParameterServer : GradientMethod::kAllReduce;
+    }
+    starts.push_back(std::move(gathered));
+    starts.push_back(std::move(served));
+  }
+  return starts;
+}
+
+}  // namespace motley

@@ -1,0 +1,21 @@
+#pragma once
+
+// Where a search starts from beyond the baselines: strategies that are good for a reason.
+
+#include <vector>
+
+#include "strategy/evaluate.h"
+#include "strategy/work.h"
+
+namespace motley {
+
+// Data parallelism on sets of devices, with shares by speed, by either gradient method: all sets of up to four devices;
+// of more, those of the k fastest, and those of each node's and each kind's. Throws nothing; some may not be feasible.
+std::vector<Strategy> data_parallel_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work);
+
+// Variants of `best` in which the groups that carry the most parameters for their compute time are gathered on one of
+// their devices, or use the parameter server: what large embeddings and final layers gain by.
+std::vector<Strategy> parameter_heavy_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work,
+                                             const Strategy& best);
+
+}  // namespace motley
