@@ -24,12 +24,16 @@ class Emitter {
         if (task.peer != kNone) ++counts[at(task.peer)];
       }
     }
+    std::vector<std::size_t> values(at(devices));
+    for (const TaskValue& made : graph.values) ++values[at(made.device)];
+    last_use_.resize(at(devices));
     for (DeviceIndex device = 0; device < devices; ++device) {
       by_device_[at(device)].device = device;
       by_device_[at(device)].instructions.reserve(counts[at(device)]);
+      by_device_[at(device)].values.reserve(values[at(device)]);
+      last_use_[at(device)].reserve(values[at(device)]);
     }
     tags_.resize(at(devices) * at(devices));
-    last_use_.resize(at(devices));
   }
 
   Deployment run(const std::vector<TaskId>& order) {

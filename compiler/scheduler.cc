@@ -19,10 +19,12 @@ class Scheduler {
   std::vector<double> upward_ranks() const {
     std::vector<double> ranks(graph_.tasks.size());
     std::vector<TaskId> next_of_set(graph_.member_sets.size(), kNone);
+    std::vector<TaskId> next_of_sender(at(devices_), kNone);
     for (auto id = static_cast<TaskId>(graph_.tasks.size() - 1); id >= 0; --id) {
       const Task& task = graph_.tasks[at(id)];
-      if (task.kind == InstructionKind::kAllReduce) {
-        TaskId& next = next_of_set[at(task.members)];
+      if (task.kind == InstructionKind::kAllReduce || task.kind == InstructionKind::kSend) {
+        const bool send = task.kind == InstructionKind::kSend;
+        TaskId& next = send ? next_of_sender[at(task.device)] : next_of_set[at(task.members)];
         if (next != kNone) ranks[at(id)] = std::max(ranks[at(id)], ranks[at(next)]);
         next = id;
       }
@@ -43,6 +45,7 @@ class Scheduler {
     compute_.assign(at(devices_), {});
     transfers_.assign(at(devices_) * at(devices_), {});
     collectives_.assign(graph_.member_sets.size(), {});
+    sends_.assign(at(devices_), 0);
     busy_.assign(4 * at(devices_), 0);
     for (TaskId id = 0; id < static_cast<TaskId>(graph_.tasks.size()); ++id) {
       if (pending_[at(id)] == 0) make_ready(id);
@@ -110,6 +113,7 @@ class Scheduler {
     const Ready ready{urgency_[at(id)], id};
     if (task.kind == InstructionKind::kSend) {
       transfers_[at(task.device) * at(devices_) + at(task.peer)].push(ready);
+      ++sends_[at(task.device)];
     } else if (task.kind == InstructionKind::kAllReduce) {
       collectives_[at(task.members)].push(ready);
     } else {
@@ -147,7 +151,7 @@ class Scheduler {
   void start_all(double now) {
     for (DeviceIndex device = 0; device < devices_; ++device) {
       if (!busy(device, Stream::kCompute) && !compute_[at(device)].empty()) start(compute_[at(device)], now);
-      if (!busy(device, Stream::kSend)) start_send(device, now);
+      if (sends_[at(device)] > 0 && !busy(device, Stream::kSend)) start_send(device, now);
     }
     for (std::size_t set = 0; set < collectives_.size(); ++set) {
       if (collectives_[set].empty()) continue;
@@ -164,7 +168,9 @@ class Scheduler {
       if (queue.empty() || busy(to, Stream::kReceive)) continue;
       if (best == nullptr || best->top() < queue.top()) best = &queue;
     }
-    if (best != nullptr) start(*best, now);
+    if (best == nullptr) return;
+    --sends_[at(from)];
+    start(*best, now);
   }
 
   const TaskGraph& graph_;
@@ -175,10 +181,11 @@ class Scheduler {
   const double* urgency_ = nullptr;
   Schedule schedule_;
   std::vector<std::int32_t> pending_;
-  std::vector<Queue> compute_;      // by device
-  std::vector<Queue> transfers_;    // by pair of devices
-  std::vector<Queue> collectives_;  // by set of members
-  std::vector<char> busy_;          // by device and stream
+  std::vector<Queue> compute_;       // by device
+  std::vector<Queue> transfers_;     // by pair of devices
+  std::vector<Queue> collectives_;   // by set of members
+  std::vector<std::int32_t> sends_;  // by device: how many of its transfers are ready
+  std::vector<char> busy_;           // by device and stream
   std::priority_queue<Event> events_;
 };
 

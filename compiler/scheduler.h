@@ -16,7 +16,8 @@ struct Schedule {
 
 // List scheduling: whenever a stream is free, the most urgent of its ready tasks starts. Urgent is, in one pass, what
 // the graph has first, and in another what has the highest upward rank (HEFT: Topcuoglu, Hariri, Wu, IEEE TPDS 2002,
-// section 4.1; the buckets of gradients, which share a stream, count as successors of each other). The ranks' order
+// section 4.1; messages of one sender and collectives of one set of members, which share a stream, count as
+// successors of each other). The ranks' order
 // runs ahead with input gradients that others wait for, and holds activations longer for the weight gradients it puts
 // off; so it is taken when it is estimated to be at least one percent faster.
 Schedule schedule(const TaskGraph& graph, DeviceIndex devices);

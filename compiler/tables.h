@@ -67,7 +67,7 @@ struct CompilerTables {
     return graph.tensors[static_cast<std::size_t>(tensor)].bytes(samples).value;
   }
   double transfer_seconds(DeviceIndex from, DeviceIndex to, std::int64_t bytes) const {
-    const auto pair = static_cast<std::size_t>(from * devices() + to);
+    const std::size_t pair = static_cast<std::size_t>(from) * cluster.devices.size() + static_cast<std::size_t>(to);
     return latency[pair].value + seconds_per_byte[pair] * static_cast<double>(bytes);
   }
   // Ring all-reduce: 2(n-1) steps of bytes/n each over the slowest pair of neighbours (Patarasuk, Yuan: JPDC 2009).

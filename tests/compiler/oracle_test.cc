@@ -26,6 +26,10 @@ class OracleTest : public testing::TestWithParam<ChainOptions> {
     for (std::int64_t i = 0; i < kBatch * GetParam().width; ++i) {
       x_.push_back(std::uniform_real_distribution<>(-1, 1)(random));
     }
+    // Of every magnitude, so that schedules differ from the graph's order.
+    for (double& seconds : costs_.seconds_per_sample) {
+      seconds = std::exp(std::uniform_real_distribution<>(-5, 5)(random));
+    }
   }
 
   Strategy one_device() const {
@@ -104,6 +108,27 @@ TEST_P(OracleTest, AnyStrategyTrainsAsOneDevice) {
         }
       }
     }
+  }
+}
+
+// Sending the last layer's gradient takes so long that a schedule wants it before the input gradient that still reads the
+// weights; but the new weights, which come back in return, must not be there before that has run.
+TEST_P(OracleTest, NewWeightsWaitForTheReadersOfTheOld) {
+  const Deployment alone = deploy(one_device());
+  Interpreter reference(graph_, alone, 1);
+  double losses[3];
+  for (double& loss : losses) loss = reference.step(x_);
+  for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+    costs_.seconds_per_sample[i] = graph_.ops[i].kind == OpKind::kInputGradient ? 0.1 : 0.001;
+  }
+  Strategy strategy = one_device();
+  for (GroupDecision& decision : strategy.groups) {
+    decision = {{{0, 1.0}, {1, 1.0}}, GradientMethod::kParameterServer};
+  }
+  const Deployment deployment = deploy(strategy);
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    Interpreter interpreter(graph_, deployment, seed);
+    for (double loss : losses) ASSERT_NEAR(interpreter.step(x_), loss, 1e-9);
   }
 }
 

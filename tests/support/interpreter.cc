@@ -1,6 +1,7 @@
 #include "tests/support/interpreter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <random>
@@ -67,6 +68,7 @@ struct Interpreter::Machine {
   std::vector<char> made;
   std::vector<std::vector<std::size_t>> streams = std::vector<std::vector<std::size_t>>(4);
   std::vector<std::size_t> next = std::vector<std::size_t>(4);
+  std::vector<double> eagerness = std::vector<double>(4);
 
   const Tensor& tensor(ValueId id) const { return graph.tensors[at(program.values[at(id)].tensor)]; }
   const Array& in(const Instruction& instruction, std::size_t place) const {
@@ -271,6 +273,7 @@ double Interpreter::step(const Array& x) {
   for (Machine& machine : machines_) {
     machine.made.assign(machine.values.size(), 0);
     machine.next.assign(4, 0);
+    for (double& eager : machine.eagerness) eager = std::exp(std::uniform_real_distribution<>(-6, 6)(random));
     left += machine.program.instructions.size();
     for (std::size_t v = 0; v < machine.values.size(); ++v) machine.made[v] = machine.program.values[v].persistent;
     for (ValueId input : machine.program.inputs) {
@@ -311,7 +314,9 @@ double Interpreter::step(const Array& x) {
       }
     }
     MOTLEY_CHECK(!able.empty(), "deadlock with " + std::to_string(left) + " instructions left");
-    auto [machine, stream] = able[random() % able.size()];
+    std::vector<double> chances;
+    for (const auto& [machine, stream] : able) chances.push_back(machine->eagerness[stream]);
+    auto [machine, stream] = able[std::discrete_distribution<std::size_t>(chances.begin(), chances.end())(random)];
     const Instruction& instruction = *head(*machine, stream);
     const DeviceIndex device = machine->program.device;
     if (instruction.kind == InstructionKind::kSend) {

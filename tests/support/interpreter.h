@@ -1,8 +1,9 @@
 #pragma once
 
 // Executes a deployment of a chain_graph on plain arrays of doubles, all devices in one thread: an oracle for what the
-// compiler makes. Which of the instructions that may run next does so is drawn at random (streams keep their order,
-// collectives wait for their members), so that what an order merely happens to get right shows.
+// compiler makes. Which of the instructions that may run next does so is drawn at random, from streams of very
+// different speeds (a stream keeps its order, a collective waits for its members), so that what an order merely happens
+// to get right shows.
 
 #include <cstdint>
 #include <map>
@@ -18,7 +19,7 @@ using Array = std::vector<double>;
 
 class Interpreter {
  public:
-  // Parameters start as `initial_value` of their names; states at 0.
+  // Both must outlive the interpreter. Parameters start as `initial_value` of their names; states at 0.
   Interpreter(const Graph& graph, const Deployment& deployment, std::uint32_t seed);
   ~Interpreter();
 
