@@ -64,7 +64,7 @@ struct Profile {
 };
 
 // One size of message from one device's node to another's, timed one way.
-struct LinkMeasurement {
+struct LinkSample {
   std::string from;  // names of devices or nodes
   std::string to;
   bool both_ways = false;  // while the same went the other way

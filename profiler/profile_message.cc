@@ -65,9 +65,9 @@ Profile from_message(const proto::Profile& message) {
   return profile;
 }
 
-proto::LinkProfile to_message(const std::vector<LinkMeasurement>& links) {
+proto::LinkProfile to_message(const std::vector<LinkSample>& links) {
   proto::LinkProfile message;
-  for (const LinkMeasurement& link : links) {
+  for (const LinkSample& link : links) {
     proto::LinkMeasurement& row = *message.add_measurements();
     row.set_from(link.from);
     row.set_to(link.to);
@@ -80,8 +80,8 @@ proto::LinkProfile to_message(const std::vector<LinkMeasurement>& links) {
   return message;
 }
 
-std::vector<LinkMeasurement> from_message(const proto::LinkProfile& message) {
-  std::vector<LinkMeasurement> links;
+std::vector<LinkSample> from_message(const proto::LinkProfile& message) {
+  std::vector<LinkSample> links;
   for (const proto::LinkMeasurement& row : message.measurements()) {
     links.push_back({row.from(), row.to(), row.both_ways(), Bytes(row.bytes()), Seconds(row.seconds()),
                      Seconds(row.spread_seconds()), row.repeats()});

@@ -10,7 +10,7 @@ namespace motley {
 proto::Profile to_message(const Profile& profile);
 Profile from_message(const proto::Profile& message);  // throws Error(kInvalidInput) on an unknown origin
 
-proto::LinkProfile to_message(const std::vector<LinkMeasurement>& links);
-std::vector<LinkMeasurement> from_message(const proto::LinkProfile& message);
+proto::LinkProfile to_message(const std::vector<LinkSample>& links);
+std::vector<LinkSample> from_message(const proto::LinkProfile& message);
 
 }  // namespace motley

@@ -137,12 +137,12 @@ void ProfileStore::add(const Profile& profile) {
   transaction.commit();
 }
 
-void ProfileStore::add(const std::vector<LinkMeasurement>& links) {
+void ProfileStore::add(const std::vector<LinkSample>& links) {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = std::time(nullptr);
   Transaction transaction(db_, path_);
   Statement insert(db_, path_, "INSERT OR REPLACE INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const LinkMeasurement& link : links) {
+  for (const LinkSample& link : links) {
     insert.bind(link.from).bind(link.to).bind(std::int64_t{link.both_ways}).bind(link.bytes.value);
     insert.bind(link.time.value).bind(link.spread.value).bind(std::int64_t{link.repeats}).bind(now).run();
   }
@@ -201,9 +201,9 @@ std::vector<std::string> ProfileStore::kinds() const {
   return result;
 }
 
-std::vector<LinkMeasurement> ProfileStore::links(const std::string& from, const std::string& to) const {
+std::vector<LinkSample> ProfileStore::links(const std::string& from, const std::string& to) const {
   const std::lock_guard lock(mutex_);
-  std::vector<LinkMeasurement> result;
+  std::vector<LinkSample> result;
   Statement statement(db_, path_,
                       "SELECT a, b, both_ways, bytes, seconds, spread, repeats FROM link WHERE ?1 = '' OR "
                       "(a = ?1 AND b = ?2) OR (a = ?2 AND b = ?1) ORDER BY a, b, both_ways, bytes");

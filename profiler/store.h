@@ -28,7 +28,7 @@ class ProfileStore {
 
   // Newer figures of the same signature, device, software, batch and origin replace older ones.
   void add(const Profile& profile);
-  void add(const std::vector<LinkMeasurement>& links);
+  void add(const std::vector<LinkSample>& links);
 
   // One per fingerprint and origin that has anything of devices of this kind; of ops only those whose signature is in
   // `signatures`. The most recently written first.
@@ -36,7 +36,7 @@ class ProfileStore {
   // The kinds there are figures of.
   std::vector<std::string> kinds() const;
   // Between two names, both ways; empty names: all.
-  std::vector<LinkMeasurement> links(const std::string& from = "", const std::string& to = "") const;
+  std::vector<LinkSample> links(const std::string& from = "", const std::string& to = "") const;
 
   const std::string& path() const { return path_; }
 

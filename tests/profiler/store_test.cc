@@ -87,8 +87,8 @@ TEST_F(ProfileStoreTest, SoftwareAndOriginAreApart) {
 
 TEST_F(ProfileStoreTest, KeepsLinks) {
   ProfileStore store(":memory:");
-  const LinkMeasurement there{"a", "b", false, Bytes(1024), Seconds(0.5), Seconds(0.1), 9};
-  LinkMeasurement back = there;
+  const LinkSample there{"a", "b", false, Bytes(1024), Seconds(0.5), Seconds(0.1), 9};
+  LinkSample back = there;
   std::swap(back.from, back.to);
   store.add({there, back, {"a", "c", true, Bytes(2048), Seconds(1), Seconds(0), 3}});
   EXPECT_EQ(to_message(store.links("b", "a")).DebugString(), to_message(std::vector{there, back}).DebugString());

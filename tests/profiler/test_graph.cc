@@ -25,14 +25,15 @@ class Builder {
     return id;
   }
 
-  OpId forward(const std::string& name, const std::string& target, std::vector<TensorId> inputs, TensorId output) {
+  OpId forward(const std::string& name, const std::string& target,
+               const std::vector<std::pair<std::string, TensorId>>& inputs, TensorId output) {
     Op made;
     made.name = name;
     made.target = target;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      made.arguments.push_back({i == 0 ? "self" : "other", InputRef{static_cast<std::int32_t>(i)}});
+    for (const auto& [argument, input] : inputs) {
+      made.arguments.push_back({argument, InputRef{static_cast<std::int32_t>(made.inputs.size())}});
+      made.inputs.push_back(input);
     }
-    made.inputs = std::move(inputs);
     made.outputs = {output};
     return op(made);
   }
@@ -90,15 +91,15 @@ Graph make_mlp(int layers, std::int64_t width) {
     layer.weight = b.tensor(name + ".weight", {width, width}, TensorRole::kParameter);
     layer.bias = b.tensor(name + ".bias", {width}, TensorRole::kParameter);
     const TensorId product = b.tensor(name + ".mm", activation, TensorRole::kActivation);
-    layer.mm = b.forward(name + ".mm", "aten::mm.default", {x, layer.weight}, product);
+    layer.mm = b.forward(name + ".mm", "aten::mm.default", {{"self", x}, {"mat2", layer.weight}}, product);
     const TensorId sum = b.tensor(name + ".add", activation, TensorRole::kActivation);
-    layer.add = b.forward(name + ".add", "aten::add.Tensor", {product, layer.bias}, sum);
+    layer.add = b.forward(name + ".add", "aten::add.Tensor", {{"self", product}, {"other", layer.bias}}, sum);
     x = b.tensor(name + ".relu", activation, TensorRole::kActivation);
-    layer.relu = b.forward(name + ".relu", "aten::relu.default", {sum}, x);
+    layer.relu = b.forward(name + ".relu", "aten::relu.default", {{"self", sum}}, x);
     made.push_back(layer);
   }
   b.graph.loss = b.tensor("loss", {}, TensorRole::kActivation);
-  const OpId mean = b.forward("mean", "aten::mean.default", {x}, b.graph.loss);
+  const OpId mean = b.forward("mean", "aten::mean.default", {{"self", x}}, b.graph.loss);
   const TensorId seed = b.tensor("seed", {}, TensorRole::kGradient, b.graph.loss);
   TensorId gradient = b.backward(OpKind::kInputGradient, mean, seed, {0})[0];
   for (int i = layers - 1; i >= 0; --i) {
@@ -118,6 +119,7 @@ Graph make_mlp(int layers, std::int64_t width) {
     b.graph.ops[id].group = 0;
     if (b.graph.ops[id].kind == OpKind::kForward) b.graph.groups[0].ops.push_back(id);
   }
+  b.graph.finish();
   return b.graph;
 }
 

@@ -1,0 +1,133 @@
+#include "profiler/measure.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "profiler/catalogue.h"
+#include "profiler/signature.h"
+#include "tests/profiler/test_graph.h"
+
+namespace motley {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class MeasureTest : public testing::Test {
+ protected:
+  MeasureTest() {
+    options_.fingerprint = cpu_fingerprint(1);
+    options_.emulated_speed = 0.5;  // no half second to find out what else this machine does
+    options_.batches = {1, 4};
+    options_.budget = Seconds(10);
+  }
+  std::int64_t batch_of(const ProfiledOp& op, std::size_t point) const { return op.points.at(point).batch; }
+
+  const Graph graph_ = make_mlp(3);
+  MeasureOptions options_;
+};
+
+TEST(ProfileBatches, AreGeometricWithBothEnds) {
+  EXPECT_THAT(profile_batches(1), ElementsAre(1));
+  EXPECT_THAT(profile_batches(2), ElementsAre(1, 2));
+  EXPECT_THAT(profile_batches(8), ElementsAre(1, 3, 8));  // steps of sqrt(8)
+  EXPECT_THAT(profile_batches(64), ElementsAre(1, 4, 16, 64));
+}
+
+TEST_F(MeasureTest, FindsEachSignatureAtEachBatch) {
+  const Profile profile = measure(graph_, "cpu", options_);
+  const Signatures signatures = signatures_of(graph_);
+  ASSERT_THAT(profile.ops, SizeIs(signatures.distinct.size()));
+  for (const ProfiledOp& op : profile.ops) {
+    const bool constant = op.text.starts_with("update");
+    ASSERT_THAT(op.points, SizeIs(constant ? 1 : 2)) << op.text;
+    EXPECT_EQ(batch_of(op, 0), constant ? 0 : 1);
+    for (const CurvePoint& point : op.points) {
+      EXPECT_GT(point.time.value, 0) << op.text;
+      EXPECT_GE(point.repeats, 2);
+    }
+  }
+}
+
+TEST_F(MeasureTest, DoesNotMeasureWhatIsKnown) {
+  for (const Signature& signature : signatures_of(graph_).distinct) {
+    if (signature.text.starts_with("forward aten::mm")) continue;
+    for (const std::int64_t batch : {0, 1, 4}) options_.known.emplace(signature.hash, batch);
+  }
+  const Profile profile = measure(graph_, "cpu", options_);
+  ASSERT_THAT(profile.ops, SizeIs(2));  // the first layer's and the others'
+  for (const ProfiledOp& op : profile.ops) EXPECT_TRUE(op.text.starts_with("forward aten::mm")) << op.text;
+}
+
+TEST_F(MeasureTest, TellsPiecesThatMakeTheWhole) {
+  std::size_t points = 0;
+  int told = 0;
+  options_.found = [&](const Profile& piece) {
+    for (const ProfiledOp& op : piece.ops) points += op.points.size();
+    ++told;
+  };
+  const Profile whole = measure(graph_, "cpu", options_);
+  std::size_t all = 0;
+  for (const ProfiledOp& op : whole.ops) all += op.points.size();
+  EXPECT_EQ(told, 2);
+  EXPECT_EQ(points, all);
+}
+
+TEST_F(MeasureTest, TakesGenuineInputs) {
+  std::vector<std::int64_t> asked;
+  options_.input = [&](TensorId tensor, std::int64_t batch) -> std::optional<HostTensor> {
+    EXPECT_EQ(tensor, graph_.inputs[0]);
+    asked.push_back(batch);
+    return make_host_tensor(DType::kFloat32, {batch, 16});
+  };
+  measure(graph_, "cpu", options_);
+  EXPECT_THAT(asked, ElementsAre(1, 4));
+}
+
+TEST_F(MeasureTest, KeepsTheBatchWithinTheGraph) {
+  Graph graph = graph_;
+  graph.min_batch = 2;
+  graph.max_batch = 3;
+  const Profile profile = measure(graph, "cpu", options_);
+  EXPECT_EQ(batch_of(profile.ops[0], 0), 2);
+  EXPECT_EQ(batch_of(profile.ops[0], 1), 3);
+}
+
+TEST_F(MeasureTest, LeavesOutWhatMemoryDoesNotHold) {
+  options_.batches = {1, 1'000'000};
+  options_.memory = Bytes(std::int64_t{64} << 20);
+  for (const ProfiledOp& op : measure(graph_, "cpu", options_).ops) EXPECT_THAT(op.points, SizeIs(1));
+  options_.memory = Bytes(1);
+  EXPECT_THAT(measure(graph_, "cpu", options_).ops, IsEmpty());
+}
+
+TEST_F(MeasureTest, OpThatDoesNotExistIsNamed) {
+  Graph graph = graph_;
+  graph.ops[0].target = "aten::no_such_op.default";
+  EXPECT_THROW(measure(graph, "cpu", options_), Error);
+}
+
+TEST_F(MeasureTest, ProgressMayStopIt) {
+  options_.budget = Seconds(30);
+  options_.batches = {1, 2000, 4000, 8000};
+  options_.progress = [](const MeasureProgress&) { throw Error(ErrorKind::kUnavailable, "stopped"); };
+  EXPECT_THROW(measure(make_mlp(3, 512), "cpu", options_), Error);
+}
+
+TEST(MeasureDevice, FindsPositiveFigures) {
+  const DeviceCosts costs = measure_device("cpu", cpu_fingerprint(1), 1.0);
+  EXPECT_GT(costs.pass.value, 0);
+  EXPECT_GT(costs.pass_rate.value, 0);
+  EXPECT_GT(costs.message.value, 0);
+  EXPECT_GT(costs.context.value, 0);
+}
+
+TEST(MeasureDevice, KnowsThisProcessor) {
+  EXPECT_FALSE(cpu_fingerprint(1).torch.empty());
+  EXPECT_EQ(split_kind(cpu_fingerprint(1, 0.5).kind).name, "cpu");
+  EXPECT_LE(split_kind(cpu_fingerprint(1, 0.5).kind).factor, 0.5);
+}
+
+}  // namespace
+}  // namespace motley
