@@ -109,6 +109,7 @@ void Builder::complete(OpId id, TensorId partial) {
   for (std::size_t i = 0; i < members.size(); ++i) completed_[key(partial, members[i])] = wholes[i];
 }
 
+// Where its parts are, if they are all in one place: a residual across a cut sends one gradient back.
 void Builder::sum_gradients(OpId id) {
   const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
   const TensorId total = op.outputs[0];
@@ -116,14 +117,50 @@ void Builder::sum_gradients(OpId id) {
     gather(id, total, op.inputs);
     return;
   }
-  for (const Replica& replica : placement_.replicas(info(total).home)) {
-    std::vector<NodeId> parts;
-    for (TensorId part : op.inputs) {
-      const NodeId value = gradient(id, part, replica);
-      if (value != kNone) parts.push_back(value);
+  std::vector<TensorId> parts = op.inputs;
+  GroupId where = info(total).home;
+  if (info(total).kind == Kind::kSplit) {
+    const GroupId first = resharder_.maker(parts[0]);
+    const auto made_alike = [&](TensorId part) { return placement_.same(resharder_.maker(part), first); };
+    if (std::all_of(parts.begin(), parts.end(), made_alike)) {
+      where = first;
+      resharder_.set_maker(total, first);
+    } else {
+      parts = presum(id, parts, where);
     }
-    if (!parts.empty()) resharder_.put(writer_.sum(id, parts, total));
   }
+  for (const Replica& replica : placement_.replicas(where)) sum_on(id, parts, total, replica);
+}
+
+void Builder::sum_on(OpId id, std::span<const TensorId> parts, TensorId as, const Replica& replica) {
+  std::vector<NodeId> values;
+  for (TensorId part : parts) {
+    const NodeId value = gradient(id, part, replica);
+    if (value != kNone) values.push_back(value);
+  }
+  if (!values.empty()) resharder_.put(writer_.sum(id, values, as));
+}
+
+// Parts that were made under one placement, and must travel, are summed before they do. The sum is put in the place of
+// the first of them, which nothing else uses.
+std::vector<TensorId> Builder::presum(OpId id, const std::vector<TensorId>& parts, GroupId home) {
+  std::vector<TensorId> left;
+  std::vector<char> taken(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (taken[i]) continue;
+    left.push_back(parts[i]);
+    const GroupId maker = resharder_.maker(parts[i]);
+    if (placement_.same(maker, home)) continue;
+    std::vector<TensorId> together = {parts[i]};
+    for (std::size_t k = i + 1; k < parts.size(); ++k) {
+      if (!placement_.same(resharder_.maker(parts[k]), maker)) continue;
+      taken[k] = 1;
+      together.push_back(parts[k]);
+    }
+    if (together.size() == 1) continue;
+    for (const Replica& replica : placement_.replicas(maker)) sum_on(id, together, parts[i], replica);
+  }
+  return left;
 }
 
 // The gradient as the replica's backward op needs it; kNone when nobody made one for it.

@@ -38,6 +38,8 @@ class Builder {
   bool fetch(OpId id, const Replica& replica);
   void complete(OpId id, TensorId partial);
   void sum_gradients(OpId id);
+  void sum_on(OpId id, std::span<const TensorId> parts, TensorId as, const Replica& replica);
+  std::vector<TensorId> presum(OpId id, const std::vector<TensorId>& parts, GroupId home);
   NodeId gradient(OpId id, TensorId gradient, const Replica& replica);
   NodeId seed(OpId id, TensorId gradient, const Replica& replica);
   void gather(OpId id, TensorId total, std::span<const TensorId> parts);

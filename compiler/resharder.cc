@@ -11,6 +11,8 @@ Resharder::Resharder(TaskWriter& writer, const Placement& placement)
       placement_(placement),
       heads_(writer.tables().tensors.size() * static_cast<std::size_t>(writer.tables().devices()), kNone) {
   next_.reserve(4 * writer.tables().graph.ops.size());
+  makers_.reserve(writer.tables().tensors.size());
+  for (const TensorInfo& info : writer.tables().tensors) makers_.push_back(info.home);
 }
 
 void Resharder::put(NodeId value) {
@@ -93,8 +95,7 @@ NodeId Resharder::piece(TensorId tensor, DeviceIndex device, std::int64_t begin,
     }
   }
   if (local != kNone) return cut(local, begin, std::min(end, writer_.at(local).end), op);
-  const GroupId home = writer_.tables().tensors[static_cast<std::size_t>(tensor)].home;
-  for (const Replica& replica : placement_.replicas(home)) {
+  for (const Replica& replica : placement_.replicas(maker(tensor))) {
     if (begin < replica.begin || begin >= replica.end) continue;
     const NodeId source = exact(tensor, replica.device, replica.begin, replica.end);
     MOTLEY_CHECK(source != kNone, writer_.tables().graph.tensors[static_cast<std::size_t>(tensor)].name);

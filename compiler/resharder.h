@@ -22,6 +22,9 @@ class Resharder {
   // kSplit: exactly the samples [begin, end). State, inputs and others: the device's own, or a copy of the nearest
   // holder's. `op` is the op that needs it. What cannot be cut must be there (Placement saw to it).
   NodeId need(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, OpId op);
+  // The group under whose placement a tensor is made: its home, unless set_maker said otherwise.
+  GroupId maker(TensorId tensor) const { return makers_[static_cast<std::size_t>(tensor)]; }
+  void set_maker(TensorId tensor, GroupId group) { makers_[static_cast<std::size_t>(tensor)] = group; }
   // Whose copy of a kIndependent tensor `device` uses: its own, or that of the nearest device that makes it.
   DeviceIndex holder(TensorId tensor, DeviceIndex device) const;
 
@@ -30,6 +33,7 @@ class Resharder {
     return static_cast<std::size_t>(tensor) * static_cast<std::size_t>(writer_.tables().devices()) +
            static_cast<std::size_t>(device);
   }
+  // The latest such value: what is put later stands for what was there.
   NodeId exact(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end) const;
   NodeId cut(NodeId value, std::int64_t begin, std::int64_t end, OpId op);
   NodeId range(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, OpId op);
@@ -37,8 +41,9 @@ class Resharder {
 
   TaskWriter& writer_;
   const Placement& placement_;
-  std::vector<NodeId> heads_;  // by slot: the latest value put there
-  std::vector<NodeId> next_;   // by value: the one put there before it
+  std::vector<GroupId> makers_;  // by tensor
+  std::vector<NodeId> heads_;    // by slot: the latest value put there
+  std::vector<NodeId> next_;     // by value: the one put there before it
 };
 
 }  // namespace motley

@@ -111,8 +111,8 @@ TEST_P(OracleTest, AnyStrategyTrainsAsOneDevice) {
   }
 }
 
-// Sending the last layer's gradient takes so long that a schedule wants it before the input gradient that still reads the
-// weights; but the new weights, which come back in return, must not be there before that has run.
+// Sending the last layer's gradient takes so long that a schedule wants it before the input gradient that still reads
+// the weights; but the new weights, which come back in return, must not be there before that has run.
 TEST_P(OracleTest, NewWeightsWaitForTheReadersOfTheOld) {
   const Deployment alone = deploy(one_device());
   Interpreter reference(graph_, alone, 1);

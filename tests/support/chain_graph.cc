@@ -186,7 +186,10 @@ class ChainBuilder {
     }
     if (op.target == "aten::relu.default") dx.inputs.push_back(op.outputs[0]);
     if (op.target == "aten::mul.Tensor") dx.inputs.insert(dx.inputs.end(), op.inputs.begin(), op.inputs.end());
-    if (op.target == "double") dx.kind = OpKind::kWeightGradient;
+    if (op.target == "double") {
+      dx.kind = OpKind::kWeightGradient;
+      dx.name = op.name + ".dw";
+    }
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (at(op.inputs[i]).role == TensorRole::kInput) continue;
       dx.gradient_inputs.push_back(static_cast<std::int32_t>(i));
