@@ -87,6 +87,10 @@ class Executor {
   virtual void scale_in_place(const TensorHandle& tensor, double factor) = 0;
   virtual void copy(const TensorHandle& from, const TensorHandle& to) = 0;  // same sizes; into `to`'s storage
   virtual TensorHandle contiguous(const TensorHandle& tensor) = 0;          // itself when it is so already
+  // A buffer for several tensors that travel as one, and the part of it from element `offset` on, as a tensor of those
+  // sizes that shares its storage.
+  virtual TensorHandle flat(DType dtype, std::int64_t elements) = 0;
+  virtual TensorHandle view(const TensorHandle& flat, std::int64_t offset, std::span<const std::int64_t> sizes) = 0;
 
   virtual void clear_contexts() = 0;  // after an iteration that was cut short
 

@@ -34,9 +34,9 @@ class Probe {
         out_(static_cast<char*>(scratch)),
         in_(out_ + options.largest.value),
         options_(options),
-        links_(communicator.size(), std::vector<LinkMeasurement>(communicator.size())) {}
+        links_(communicator.size(), std::vector<ProbedLink>(communicator.size())) {}
 
-  std::vector<LinkMeasurement> run() {
+  std::vector<ProbedLink> run() {
     const int size = communicator_.size();
     const int pairs = std::max(1, size * (size - 1) / 2);
     for (int low = 0; low < size; ++low) {
@@ -47,7 +47,7 @@ class Probe {
       }
     }
     if (size >= 4) all_pairs();
-    std::vector<LinkMeasurement> result;
+    std::vector<ProbedLink> result;
     for (int from = 0; from < size; ++from) {
       for (int to = 0; to < size; ++to) {
         if (from != to) result.push_back(links_[from][to]);
@@ -86,7 +86,7 @@ class Probe {
     }
   }
 
-  void note(LinkMeasurement& link, Bytes bytes, std::vector<double> values) {
+  void note(ProbedLink& link, Bytes bytes, std::vector<double> values) {
     const Seconds time = std::max(median(values), Seconds(1e-9));
     link.messages.push_back({bytes, time, spread_around(time, std::move(values))});
   }
@@ -99,8 +99,8 @@ class Probe {
   }
 
   void lead(int peer, Seconds budget) {
-    LinkMeasurement& there = links_[rank()][peer];
-    LinkMeasurement& back = links_[peer][rank()];
+    ProbedLink& there = links_[rank()][peer];
+    ProbedLink& back = links_[peer][rank()];
     const Seconds start = now();
     signal_ = Seconds(0);
     signal_ = median(times(peer, kSignal, kSignal, 2 * options_.repeats)) / 2;
@@ -147,13 +147,13 @@ class Probe {
       // The peer starts when our signal is there, and its own signal comes back when it has everything.
       if (i > 0) values.push_back((now() - start - 2 * signal_).value);
     }
-    for (LinkMeasurement* link : {&links_[rank()][peer], &links_[peer][rank()]}) {
+    for (ProbedLink* link : {&links_[rank()][peer], &links_[peer][rank()]}) {
       link->bandwidth_both_ways = BytesPerSecond(static_cast<double>(bytes.value) / rest(median(values), *link));
     }
   }
 
   // Seconds of `time` beyond the latency, and at least a tenth of it where the latency's fit is off.
-  static double rest(Seconds time, const LinkMeasurement& link) {
+  static double rest(Seconds time, const ProbedLink& link) {
     return std::max(time.value - link.latency.value, 0.1 * time.value);
   }
 
@@ -191,7 +191,7 @@ class Probe {
       std::vector<double> values;
       Bytes bytes;
       if (peer >= 0) {
-        const LinkMeasurement& link = upwards == (rank() < peer) ? links_[rank()][peer] : links_[peer][rank()];
+        const ProbedLink& link = upwards == (rank() < peer) ? links_[rank()][peer] : links_[peer][rank()];
         const double fitting = (seconds - link.latency.value) * link.bandwidth.value;
         bytes =
             Bytes(std::clamp(static_cast<std::int64_t>(fitting), std::int64_t{1}, link.messages.back().bytes.value));
@@ -206,18 +206,18 @@ class Probe {
         }
         const Seconds start = now();
         swap(peer, upwards ? bytes : kSignal, upwards ? kSignal : bytes);
-        LinkMeasurement& link = upwards ? links_[rank()][peer] : links_[peer][rank()];
+        ProbedLink& link = upwards ? links_[rank()][peer] : links_[peer][rank()];
         if (i > 0) values.push_back((now() - start).value - link.latency.value);
       }
       if (peer < 0 || rank() > peer) continue;
-      LinkMeasurement& link = upwards ? links_[rank()][peer] : links_[peer][rank()];
+      ProbedLink& link = upwards ? links_[rank()][peer] : links_[peer][rank()];
       link.bandwidth_all_pairs = BytesPerSecond(static_cast<double>(bytes.value) / rest(median(values), link));
     }
   }
 
   // Tells everybody what the leader of a pair found.
   void share(int low, int high) {
-    for (LinkMeasurement* link : {&links_[low][high], &links_[high][low]}) {
+    for (ProbedLink* link : {&links_[low][high], &links_[high][low]}) {
       std::vector<double> wire(kWords + 3 * kMostSizes);
       if (rank() == low) {
         const auto sizes = static_cast<double>(link->messages.size());
@@ -255,20 +255,20 @@ class Probe {
   char* const out_;
   char* const in_;
   const LinkProbeOptions options_;
-  std::vector<std::vector<LinkMeasurement>> links_;  // from, to
-  Seconds signal_;                                   // what a signal takes one way, for the pair in hand
+  std::vector<std::vector<ProbedLink>> links_;  // from, to
+  Seconds signal_;                              // what a signal takes one way, for the pair in hand
 };
 
 }  // namespace
 
-std::vector<LinkMeasurement> probe_links(Communicator& communicator, Communicator& control, void* scratch,
-                                         const LinkProbeOptions& options) {
+std::vector<ProbedLink> probe_links(Communicator& communicator, Communicator& control, void* scratch,
+                                    const LinkProbeOptions& options) {
   MOTLEY_CHECK(options.smallest > Bytes(0) && options.smallest * kGrowth <= options.largest && options.repeats > 0,
                "a link probe needs two sizes and a repeat");
   return Probe(communicator, control, scratch, options).run();
 }
 
-void fit_link(LinkMeasurement& link) {
+void fit_link(ProbedLink& link) {
   // Least squares of (latency + bytes * inverse - time) / time: with x = bytes / time and u = 1 / time, solve
   // [uu ux; ux xx] [latency; inverse] = [u1; x1].
   double uu = 0, ux = 0, xx = 0, u1 = 0, x1 = 0;

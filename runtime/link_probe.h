@@ -26,7 +26,7 @@ struct MessageTime {
 };
 
 // One way between two ranks. Time = latency + bytes / bandwidth fits the messages with the least relative errors.
-struct LinkMeasurement {
+struct ProbedLink {
   int from = 0;
   int to = 0;
   std::vector<MessageTime> messages;  // one way, with nothing else on the network; ascending sizes
@@ -43,10 +43,10 @@ struct LinkMeasurement {
 // All ranks call this with the same options; all get the same result: every ordered pair, by `from` and `to`. Nothing
 // else may be on the network meanwhile. `control` has the same ranks and host memory; it may be `communicator` itself.
 // `scratch` is 2 * options.largest bytes where messages of `communicator` live (the GPU's memory for NCCL).
-std::vector<LinkMeasurement> probe_links(Communicator& communicator, Communicator& control, void* scratch,
-                                         const LinkProbeOptions& options = {});
+std::vector<ProbedLink> probe_links(Communicator& communicator, Communicator& control, void* scratch,
+                                    const LinkProbeOptions& options = {});
 
 // The fit alone: weights of 1 / time^2, latency not below zero, bandwidth not zero. Needs two sizes.
-void fit_link(LinkMeasurement& link);
+void fit_link(ProbedLink& link);
 
 }  // namespace motley

@@ -325,6 +325,7 @@ TensorHandle LocalExecutor::scale(TensorHandle tensor, double factor) {
       device_, [] { return "a scaling"; },
       [&] {
         const WithoutAutograd guard;
+        if (factor == 1) return is_sole_owner(tensor) ? tensor : make_handle(tensor->value.clone());
         if (!is_sole_owner(tensor)) return make_handle(tensor->value.mul(factor));
         tensor->value.mul_(factor);
         return tensor;
@@ -357,6 +358,21 @@ TensorHandle LocalExecutor::contiguous(const TensorHandle& tensor) {
         const WithoutAutograd guard;
         return make_handle(tensor->value.contiguous());
       });
+}
+
+TensorHandle LocalExecutor::flat(DType dtype, std::int64_t elements) {
+  return guarded(
+      device_, [] { return "a buffer"; },
+      [&] {
+        const WithoutAutograd guard;
+        return make_handle(at::empty({elements}, at::TensorOptions().dtype(scalar_type(dtype)).device(device_)));
+      });
+}
+
+TensorHandle LocalExecutor::view(const TensorHandle& flat, std::int64_t offset, std::span<const std::int64_t> sizes) {
+  const WithoutAutograd guard;
+  const at::IntArrayRef shape(sizes.data(), sizes.size());
+  return make_handle(flat->value.narrow(0, offset, element_count(sizes)).view(shape));
 }
 
 void LocalExecutor::clear_contexts() {

@@ -35,6 +35,8 @@ class LocalExecutor : public Executor {
   void scale_in_place(const TensorHandle& tensor, double factor) override;
   void copy(const TensorHandle& from, const TensorHandle& to) override;
   TensorHandle contiguous(const TensorHandle& tensor) override;
+  TensorHandle flat(DType dtype, std::int64_t elements) override;
+  TensorHandle view(const TensorHandle& flat, std::int64_t offset, std::span<const std::int64_t> sizes) override;
 
   void clear_contexts() override;
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+
 #include "base/error.h"
 #include "runtime/dispatch_check.h"
 #include "tests/runtime/one_op.h"
@@ -214,6 +216,15 @@ TEST_F(ExecutorTest, ScaleAndFill) {
   const TensorHandle scaled = executor_->scale(filled, 4);
   EXPECT_EQ(values(scaled)[1023], 2);
   EXPECT_EQ(values(filled)[1023], 0.5);
+}
+
+TEST_F(ExecutorTest, PartsOfABufferShareItsStorage) {
+  open(linear());
+  const TensorHandle buffer = executor_->flat(DType::kFloat32, 5);
+  const std::array<std::int64_t, 2> sizes{1, 3};
+  const TensorHandle part = executor_->view(buffer, 2, sizes);
+  EXPECT_EQ(sizes_of(part), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(data_pointer(part), data_pointer(buffer) + 2 * sizeof(float));
 }
 
 TEST_F(ExecutorTest, AFailureNamesTheOpItsLineAndTheShapes) {

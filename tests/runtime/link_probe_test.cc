@@ -16,10 +16,10 @@ constexpr Seconds kLong{60};
 class LinkProbeTest : public testing::Test {
  protected:
   // What all ranks found; the same on each.
-  std::vector<LinkMeasurement> probe(const std::vector<std::string>& ports, LinkProbeOptions options) {
+  std::vector<ProbedLink> probe(const std::vector<std::string>& ports, LinkProbeOptions options) {
     const auto store = make_memory_store();
     const int size = static_cast<int>(ports.size());
-    std::vector<std::vector<LinkMeasurement>> results(size);
+    std::vector<std::vector<ProbedLink>> results(size);
     {
       std::vector<std::jthread> threads;
       for (int rank = 0; rank < size; ++rank) {
@@ -90,7 +90,7 @@ TEST_F(LinkProbeTest, PairsThatShareNothingDoNotSlowEachOther) {
 }
 
 TEST(LinkFit, WeighsRelativeErrorsAndNeverGoesBelowZero) {
-  LinkMeasurement link;
+  ProbedLink link;
   // 100 us + bytes / 10 MB/s exactly.
   for (const double kilobytes : {1.0, 10.0, 1000.0}) {
     link.messages.push_back({Bytes(static_cast<std::int64_t>(kilobytes * 1000)), Seconds(1e-4 + kilobytes * 1e-4), {}});
