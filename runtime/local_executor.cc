@@ -59,6 +59,10 @@ bool is_sole_owner(const TensorHandle& tensor) {
          tensor->value.is_non_overlapping_and_dense();
 }
 
+bool share_storage(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
+}
+
 bool all_small(const Graph& graph, const Op& op) {
   return std::all_of(op.outputs.begin(), op.outputs.end(),
                      [&](TensorId id) { return id == kNone || graph.tensors[id].shape.size() <= 1; });
@@ -212,10 +216,26 @@ std::vector<TensorHandle> LocalExecutor::run_forward(const Op& op, ForwardOp& fo
     std::erase_if(forward.contexts, [&](const auto& kept) { return kept.first == options.micro_batch; });
     forward.contexts.emplace_back(options.micro_batch, std::move(context));
   }
-  std::vector<TensorHandle> handles(op.outputs.size());
-  MOTLEY_CHECK(outputs.size() >= handles.size(), "outputs of op " + op.name);
-  for (std::size_t i = 0; i < handles.size(); ++i) {
-    if (op.outputs[i] != kNone) handles[i] = make_handle(std::move(outputs[i]));
+  MOTLEY_CHECK(outputs.size() >= op.outputs.size(), "outputs of op " + op.name);
+  outputs.resize(op.outputs.size());
+  return hand_out(op, inputs, std::move(outputs));
+}
+
+std::vector<TensorHandle> LocalExecutor::hand_out(const Op& op, std::span<const at::Tensor> inputs,
+                                                  std::vector<at::Tensor> outputs) const {
+  using Kind = BatchLayout::Kind;
+  std::vector<TensorHandle> handles(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (op.outputs[i] == kNone) continue;
+    const Tensor& tensor = graph_.tensors[op.outputs[i]];
+    const bool reduced = tensor.layout.kind == Kind::kPartialSum || tensor.layout.kind == Kind::kPartialMean;
+    if (reduced && tensor.alias_of == kNone) {
+      const auto shared = [&](const at::Tensor& other) { return share_storage(other, outputs[i]); };
+      const bool shares = std::any_of(inputs.begin(), inputs.end(), shared) ||
+                          std::any_of(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(i), shared);
+      if (shares) outputs[i] = outputs[i].clone();
+    }
+    handles[i] = make_handle(outputs[i]);
   }
   return handles;
 }
@@ -248,11 +268,7 @@ std::vector<TensorHandle> LocalExecutor::run_backward(OpId id, const Op& op, std
   }
   if (!options.keep_context && --context.runs_left == 0) forward.contexts.erase(kept);
 
-  std::vector<TensorHandle> handles(op.outputs.size());
-  for (std::size_t i = 0; i < handles.size(); ++i) {
-    if (op.outputs[i] != kNone) handles[i] = make_handle(std::move(results[i]));
-  }
-  return handles;
+  return hand_out(op, inputs, std::move(results));
 }
 
 void LocalExecutor::note_memory(const DeviceMemoryUse& before, std::span<const TensorHandle> inputs,

@@ -69,6 +69,10 @@ class LocalExecutor : public Executor {
                                          const RunOptions& options);
   std::vector<TensorHandle> dispatch(OpId id, std::int64_t batch, std::vector<TensorHandle>& inputs,
                                      const RunOptions& options);
+  // Outputs as handles. One that will be reduced in place over replicas, and that the graph does not know to be a view,
+  // gets storage of its own when autograd passed another tensor on as it is.
+  std::vector<TensorHandle> hand_out(const Op& op, std::span<const at::Tensor> inputs,
+                                     std::vector<at::Tensor> outputs) const;
   const OpCall& call_of(const Op& op, ForwardOp& forward, std::int64_t batch);
   void note_memory(const DeviceMemoryUse& before, std::span<const TensorHandle> inputs,
                    std::span<const TensorHandle> outputs);

@@ -1,5 +1,6 @@
 #include "runtime/op_call.h"
 
+#include <ATen/ScalarOps.h>
 #include <c10/core/MemoryFormat.h>
 #include <torch/headeronly/version.h>
 
@@ -84,6 +85,13 @@ c10::IValue list_of(c10::TypeKind element, const std::vector<c10::IValue>& items
     default:
       throw BadArgument();
   }
+}
+
+// A number where the schema wants a tensor: a tensor without dimensions that does not decide the result's type.
+c10::IValue number_as_tensor(const ArgumentValue& value, std::int64_t batch, c10::Device device) {
+  at::Tensor tensor = c10::scalar_to_tensor(scalar(c10::TypeKind::NumberType, value, batch, device).toScalar());
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
 }
 
 // The elements of whichever list `value` is; a single value stands for a list of one ("int[2] stride=1").
@@ -196,6 +204,7 @@ OpCall::OpCall(const Op& op, const c10::OperatorHandle& handle, std::int64_t bat
 
 c10::IValue OpCall::constant(const c10::TypePtr& type, const ArgumentValue& value, std::int64_t batch,
                              c10::Device device) const {
+  if (type->kind() == c10::TypeKind::TensorType) return number_as_tensor(value, batch, device);
   const auto* list = type->castRaw<c10::ListType>();
   if (list == nullptr) return scalar(type->kind(), value, batch, device);
   const c10::TypeKind element = list->getElementType()->kind();

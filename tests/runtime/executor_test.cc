@@ -77,6 +77,18 @@ TEST_F(ExecutorTest, TheGradientOfABroadcastInputIsReducedToItsShape) {
   EXPECT_THAT(values(run(op.dw, 2, {seed})[0]), ElementsAre(4, 6));  // summed over the batch
 }
 
+TEST_F(ExecutorTest, AGradientToBeReducedHasStorageOfItsOwn) {
+  OneOp op("aten::add.Tensor", {{"self", InputRef{0}}, {"other", InputRef{1}}}, {{{2}}, {{2}, TensorRole::kParameter}},
+           {{2}});
+  op.graph.tensors[op.graph.ops[op.dw].outputs[0]].layout = {BatchLayout::Kind::kPartialSum};
+  open(op);
+  run(op.forward, 1, {put(floats({2}, {0, 0})), put(floats({2}, {1, 2}))});
+  const TensorHandle seed = put(floats({2}, {1, 2}));
+  EXPECT_EQ(data_pointer(run(op.dx, 1, {seed})[0]), data_pointer(seed));  // autograd passes it on
+  run(op.forward, 1, {put(floats({2}, {0, 0})), put(floats({2}, {1, 2}))});
+  EXPECT_NE(data_pointer(run(op.dw, 1, {seed})[0]), data_pointer(seed));
+}
+
 TEST_F(ExecutorTest, AViewSharesItsInputsStorage) {
   const OneOp op("aten::view.default", {{"self", InputRef{0}}, {"size", std::vector<BatchExpr>{2, kBatch}}},
                  {{{kBatch, 2}}}, {{2, kBatch}});
@@ -114,6 +126,12 @@ TEST_F(ExecutorTest, ListsOfTensorsAreInputs) {
   const auto dx = run(op.dx, 1, {put(floats({1, 3}, {4, 5, 6}))});
   EXPECT_THAT(values(dx[0]), ElementsAre(4));
   EXPECT_THAT(values(dx[1]), ElementsAre(5, 6));
+}
+
+TEST_F(ExecutorTest, ANumberStandsForATensor) {
+  const OneOp op("aten::add.Tensor", {{"self", InputRef{0}}, {"other", 0.5}}, {{{kBatch}}}, {{kBatch}});
+  open(op);
+  EXPECT_THAT(values(run(op.forward, 1, {put(floats({1}, {1}))})[0]), ElementsAre(1.5));
 }
 
 TEST_F(ExecutorTest, MicroBatchesKeepContextsOfTheirOwn) {
