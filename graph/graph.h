@@ -116,8 +116,10 @@ struct Op {
   //   autograd saved, so that lifetimes follow from inputs alone.
   // kGradientSum: the parts.  kUpdate: parameter, gradient, states.
   std::vector<TensorId> inputs;
-  std::vector<TensorId> outputs;        // kNone where the model's graph has no use for an output
-  std::vector<TensorId> writes;         // state written in place (buffers; kUpdate: parameter and states)
+  std::vector<TensorId> outputs;  // kNone where the model's graph has no use for an output
+  // State written in place (buffers; kUpdate: parameter and states). Ops that read or write the same state keep the
+  // order in which they stand here, though no tensor may pass between them.
+  std::vector<TensorId> writes;
   std::vector<std::int32_t> completes;  // kForward: places in `inputs` whose partial value must be made whole first
   OpId forward = kNone;                 // backward kinds: the op that this is the backward of
   std::vector<std::int32_t>
