@@ -25,6 +25,18 @@ Seconds left_of(Seconds timeout, Clock::time_point start) {
 // Each member publishes the addresses at which the others reach it, all of one length, in the order of members.
 std::string address_key(const std::string& key, int place) { return "mesh/" + key + "/" + std::to_string(place); }
 
+[[noreturn]] void did_not_come(const Rendezvous& rendezvous, const std::string& peer, Seconds timeout) {
+  throw Error(ErrorKind::kUnavailable, rank_name(rendezvous, rendezvous.rank) + " waited " + to_string(timeout) +
+                                           " for " + peer + ", which did not come: see what became of its process");
+}
+
+[[noreturn]] void cannot_connect(const Rendezvous& rendezvous, const std::string& peer, const std::exception& failure) {
+  throw Error(ErrorKind::kUnavailable,
+              rank_name(rendezvous, rendezvous.rank) + " cannot connect to " + peer +
+                  ": check that its address is one that this node reaches, and the firewall between them (" +
+                  failure.what() + ")");
+}
+
 }  // namespace
 
 GlooMesh::GlooMesh(const std::shared_ptr<gloo::transport::Device>& device, const Rendezvous& rendezvous,
@@ -53,19 +65,13 @@ GlooMesh::GlooMesh(const std::shared_ptr<gloo::transport::Device>& device, const
     if (place == rank) continue;
     const std::string peer = rank_name(rendezvous, ranks_[place]);
     const auto theirs = rendezvous.store->get(address_key(key, place), left_of(timeout, start));
-    if (!theirs) {
-      throw Error(ErrorKind::kUnavailable, rank_name(rendezvous, rendezvous.rank) + " waited " + to_string(timeout) +
-                                               " for " + peer + ", which did not come: see what became of its process");
-    }
+    if (!theirs) did_not_come(rendezvous, peer, timeout);
     MOTLEY_CHECK(theirs->size() == address_bytes * (size - 1), "addresses of " + peer + " for the mesh " + key);
     const std::size_t begin = address_bytes * (rank < place ? rank : rank - 1);
     try {
       getPair(place)->connect({theirs->data() + begin, theirs->data() + begin + address_bytes});
     } catch (const std::exception& failure) {
-      throw Error(ErrorKind::kUnavailable,
-                  rank_name(rendezvous, rendezvous.rank) + " cannot connect to " + peer +
-                      ": check that its address is one that this node reaches, and the firewall between them (" +
-                      failure.what() + ")");
+      cannot_connect(rendezvous, peer, failure);
     }
   }
 }
