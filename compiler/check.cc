@@ -69,13 +69,15 @@ class Checker {
     for (ValueId input : program.inputs) at(input, 0) = Life::kAlive;
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       const Instruction& instruction = program.instructions[i];
+      const bool may_lack = instruction.kind == InstructionKind::kCompute;
       for (ValueId input : instruction.inputs) {
-        if (input != kNone && at(input, i) != Life::kAlive) {
+        if (input == kNone && may_lack) continue;
+        if (at(input, i) != Life::kAlive) {
           fail(name(program, i) + " uses value " + std::to_string(input) + ", which is not alive");
         }
       }
       for (ValueId output : instruction.outputs) {
-        if (output == kNone) continue;
+        if (output == kNone && may_lack) continue;
         if (at(output, i) != Life::kUnborn)
           fail(name(program, i) + " makes value " + std::to_string(output) + " again");
         life[static_cast<std::size_t>(output)] = Life::kAlive;

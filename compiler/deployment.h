@@ -51,8 +51,9 @@ struct Instruction {
   std::int64_t batch = 0;  // kCompute: samples
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::vector<ValueId> releases;  // not used after this instruction; never persistent ones. A storage is free when all
-                                  // values that share it are released
+  std::vector<ValueId> releases;  // not used by any instruction after this one in the program; never persistent ones.
+                                  // Instructions before it on other streams may still run: a storage is free when
+                                  // these are done and all values that share it are released
   DeviceIndex peer = kNone;       // kSend, kReceive
   std::int32_t tag = 0;           // kSend, kReceive: unique per pair of devices in the deployment
   CollectiveId collective = kNone;
