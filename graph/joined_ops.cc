@@ -40,7 +40,7 @@ class Joiner {
 
   std::vector<std::vector<OpId>> run() {
     for (std::size_t id = 0; id < count_; ++id) join_forced(static_cast<OpId>(id));
-    for (std::size_t id = count_; id-- > 0;) join_independent(static_cast<OpId>(id));
+    join_independent();
     join_cycles();
     return ordered();
   }
@@ -71,15 +71,34 @@ class Joiner {
     for (TensorId written : op.writes) for_each_user(written, [&](OpId user) { sets_.join(id, user); });
   }
 
-  void join_independent(OpId id) {
-    const Op& op = graph_.ops[id];
-    OpId first = kNone;
-    for (TensorId output : op.outputs) {
-      if (output == kNone) continue;
-      if (graph_.tensors[output].layout.kind != BatchLayout::Kind::kIndependent) return;
-      for_each_user(output, [&](OpId user) { first = first == kNone ? user : std::min(first, user); });
+  // What is made of parameters and constants alone joins the first op that needs it: no other user can come before that
+  // one, so no cycle arises. Later users get its output across groups.
+  void join_independent() {
+    std::vector<char> independent(count_, 1);  // by set
+    std::vector<std::int32_t> set_of(count_);
+    for (std::size_t id = 0; id < count_; ++id) {
+      const std::int32_t set = set_of[id] = sets_.find(static_cast<OpId>(id));
+      for (TensorId output : graph_.ops[id].outputs) {
+        if (output == kNone) continue;
+        if (graph_.tensors[output].layout.kind != BatchLayout::Kind::kIndependent) independent[set] = 0;
+      }
     }
-    if (first != kNone) sets_.join(id, first);
+    std::vector<OpId> anchor(count_, kNone);  // by set: the first op beyond such sets that needs it
+    const auto needed_by = [&](OpId user) { return independent[set_of[user]] ? anchor[set_of[user]] : user; };
+    for (std::size_t i = count_; i-- > 0;) {  // users of a set come after its last op but for its own views
+      const std::int32_t set = set_of[i];
+      if (!independent[set]) continue;
+      for (TensorId output : graph_.ops[i].outputs) {
+        if (output == kNone) continue;
+        for_each_user(output, [&](OpId user) {
+          const OpId at = set_of[user] == set ? kNone : needed_by(user);
+          if (at != kNone && (anchor[set] == kNone || at < anchor[set])) anchor[set] = at;
+        });
+      }
+    }
+    for (std::size_t set = 0; set < count_; ++set) {
+      if (anchor[set] != kNone) sets_.join(static_cast<OpId>(set), anchor[set]);
+    }
   }
 
   Edges edges() {
