@@ -53,13 +53,15 @@ class Differentiation {
  private:
   Tensor& at(TensorId id) { return graph_.tensors[id]; }
 
+  // The model says where gradients are wanted (not under torch.no_grad); they end at ops that have none.
   void mark_gradients() {
     for (const Op& op : graph_.ops) {
       const bool flows =
           facts_of(op.target).differentiable &&
           std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) { return at(input).requires_gradient; });
       for (TensorId output : op.outputs) {
-        if (output != kNone) at(output).requires_gradient = flows && is_floating(at(output).dtype);
+        if (output == kNone || (flows && is_floating(at(output).dtype))) continue;
+        at(output).requires_gradient = false;
       }
     }
   }

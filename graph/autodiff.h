@@ -17,7 +17,8 @@
 
 namespace motley {
 
-// Needs layouts (graph/batch_analysis.h) and parameters' requires_gradient. Throws Error(kUnsupported) naming the op
+// Needs layouts (graph/batch_analysis.h) and requires_gradient of parameters and activations, as the model has it; clears
+// it where no gradient can flow. Throws Error(kUnsupported) naming the op
 // and its line when no gradient reaches any parameter.
 void differentiate(Graph& graph, const OptimizerOptions& optimizer);
 

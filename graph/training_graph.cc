@@ -6,7 +6,9 @@
 #include "graph/batch_analysis.h"
 #include "graph/clustering.h"
 #include "graph/fingerprint.h"
+#include "graph/import.h"
 #include "graph/loss_rewrite.h"
+#include "graph/pt2_file.h"
 
 namespace motley {
 
@@ -20,6 +22,10 @@ Graph make_training_graph(Graph forward, const TrainingOptions& options) {
   graph.finish();
   graph.fingerprint = fingerprint_of(graph);
   return graph;
+}
+
+Graph load_training_graph(const std::string& path, const TrainingOptions& options) {
+  return make_training_graph(import_pt2(Pt2File::open(path)), options);
 }
 
 }  // namespace motley

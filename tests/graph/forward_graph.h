@@ -41,8 +41,11 @@ class ForwardGraph {
     op.target = target;
     op.arguments = std::move(arguments);
     op.inputs = std::move(inputs);
+    bool gradient = false;
+    for (TensorId input : op.inputs) gradient = gradient || graph.tensors[input].requires_gradient;
     for (const auto& [shape, dtype] : outputs) {
       op.outputs.push_back(tensor(name, shape, dtype, TensorRole::kActivation));
+      graph.tensors[op.outputs.back()].requires_gradient = gradient && is_floating(dtype);
       graph.tensors[op.outputs.back()].producer = static_cast<OpId>(graph.ops.size());
     }
     graph.ops.push_back(op);

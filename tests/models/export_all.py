@@ -20,6 +20,9 @@ import transformers
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+from motley import export_model  # noqa: E402
+
 
 class LanguageModel(nn.Module):
     def __init__(self, model: nn.Module) -> None:
@@ -38,8 +41,10 @@ class Classifier(nn.Module):
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         output = self.model(images)
-        logits = output if isinstance(output, Tensor) else output.logits
-        return nn.functional.cross_entropy(logits, labels)
+        if isinstance(output, Tensor):
+            return nn.functional.cross_entropy(output, labels)
+        main, auxiliary = output  # Inception
+        return nn.functional.cross_entropy(main, labels) + 0.4 * nn.functional.cross_entropy(auxiliary, labels)
 
 
 Example = tuple[nn.Module, dict[str, Tensor]]
@@ -81,6 +86,10 @@ def llama(**options: Any) -> nn.Module:
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**options))
 
 
+def moe(**options: Any) -> nn.Module:
+    return transformers.MixtralForCausalLM(transformers.MixtralConfig(**options))
+
+
 def small_vgg19() -> nn.Module:
     model: Any = torchvision.models.VGG(
         torchvision.models.vgg.make_layers([16, "M", 16, "M", 32, "M", 32, "M"]), num_classes=10, dropout=0.0
@@ -95,6 +104,16 @@ small: dict[str, Callable[[], Example]] = {
     "gpt2": lambda: text(gpt2(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=2)),
     "bert": lambda: text(bert(max_position_embeddings=32, **tokens)),
     "llama": lambda: text(llama(num_key_value_heads=2, max_position_embeddings=32, **tokens)),
+    "moe": lambda: text(
+        moe(
+            experts_implementation="grouped_mm",
+            num_local_experts=4,
+            num_experts_per_tok=2,
+            num_key_value_heads=2,
+            max_position_embeddings=32,
+            **tokens,
+        )
+    ),
     "resnet": lambda: images(
         torchvision.models.ResNet(torchvision.models.resnet.Bottleneck, [1, 1, 1, 1], num_classes=10), 64
     ),
@@ -109,12 +128,6 @@ full: dict[str, Callable[[], Example]] = {
     "vgg19": lambda: images(torchvision.models.vgg19(), 224, 1000),
     "inception": lambda: images(torchvision.models.inception_v3(init_weights=False, dropout=0.0), 299, 1000),
 }
-
-
-def export(model: nn.Module, data: dict[str, Tensor], path: Path) -> None:
-    dimension = torch.export.Dim("batch", min=2, max=4096)
-    program = torch.export.export(model, (), data, dynamic_shapes={name: {0: dimension} for name in data}, strict=False)
-    torch.export.save(program, path)
 
 
 def answer(model: nn.Module, data: dict[str, Tensor], path: Path) -> None:
@@ -137,13 +150,13 @@ def main(folder: Path) -> None:
     for name, make in small.items():
         torch.manual_seed(1)
         model, data = make()
-        export(model.train(), data, folder / f"{name}.pt2")
+        export_model(model, data, folder / f"{name}.pt2")
         answer(model, data, folder / f"{name}.safetensors")
         print(f"exported {name}", flush=True)
     for name, make in full.items():
         with torch.device("meta"):
             model, data = make()
-        export(model.train(), data, folder / f"full-{name}.pt2")
+        export_model(model, data, folder / f"full-{name}.pt2", weights=False)
         print(f"exported full-{name}", flush=True)
     stamp.touch()
 
