@@ -17,9 +17,9 @@
 
 namespace motley {
 
-// Needs layouts (graph/batch_analysis.h) and requires_gradient of parameters and activations, as the model has it; clears
-// it where no gradient can flow. Throws Error(kUnsupported) naming the op
-// and its line when no gradient reaches any parameter.
+// Needs layouts (graph/batch_analysis.h) and requires_gradient of parameters and activations, as the model has it;
+// clears it where no gradient can flow. Throws Error(kUnsupported) naming the op and its line when no gradient reaches
+// any parameter.
 void differentiate(Graph& graph, const OptimizerOptions& optimizer);
 
 }  // namespace motley
