@@ -35,6 +35,10 @@ enum class InstructionKind : std::uint8_t {  // numbers reach disk
 enum class Stream : std::uint8_t { kCompute = 0, kSend = 1, kReceive = 2, kCollective = 3 };
 Stream stream_of(InstructionKind kind);
 
+// A device has so many receives posted at once, in program order, so that the next message need not wait for it. They
+// end in program order.
+inline constexpr std::int32_t kPostedReceives = 3;
+
 // A tensor, or the part of it for samples [begin, end), on one device.
 struct Value {
   TensorId tensor = kNone;  // its name, dtype, shape and role

@@ -17,7 +17,8 @@ Engine::Engine(const Cluster& cluster, const Deployment& deployment, const FlatD
       start_(flat.count(), -1),
       end_(flat.count(), -1),
       waits_(flat.waits),
-      arrival_(flat.count(), -1) {
+      there_(flat.count(), 0),
+      delay_(deployment.programs.size(), 0) {
   for (const Collective& collective : deployment.collectives) {
     missing_.push_back(static_cast<std::int32_t>(collective.members.size()));
   }
@@ -71,17 +72,17 @@ void Engine::start(std::int32_t i) {
       push(now_ + flat_.seconds[i], Happens::kFlow, i);
       break;
     case InstructionKind::kReceive:
-      if (arrival_[i] >= 0) push(now_, Happens::kEnd, i);
+      if (there_[flat_.peer[i]] != 0) start_flow(flat_.peer[i]);
       break;
-    case InstructionKind::kAllReduce: {
-      const CollectiveId collective = flat_.instructions[i]->collective;
-      if (--missing_[collective] > 0) break;
-      const double steps = 2.0 * static_cast<double>(flat_.members[collective].size() - 1);
-      push(now_ + steps * flat_.step_seconds[collective], Happens::kRing, collective);
+    case InstructionKind::kAllReduce:
+      memory_.fill_bucket(i);
+      delay_[flat_.program[i]] += flat_.seconds[i];
+      push(now_ + flat_.seconds[i], Happens::kEntry, i);
       break;
-    }
     default:
-      push(now_ + flat_.seconds[i], Happens::kEnd, i);
+      start_[i] += delay_[flat_.program[i]];
+      delay_[flat_.program[i]] = 0;
+      push(start_[i] + flat_.seconds[i], Happens::kEnd, i);
   }
 }
 
@@ -91,24 +92,42 @@ void Engine::happen(const Pending& event) {
     case Happens::kEnd:
       finish(i);
       break;
-    case Happens::kFlow: {
-      const std::int32_t receive = flat_.receive[i];
-      memory_.allocate_for(receive);
-      if (on_memory) on_memory(flat_.program[receive], now_);
-      network_.start(Seconds(now_), cluster_.route(device_of(i), device_of(receive)),
-                     static_cast<double>(flat_.bytes[i]), i);
+    case Happens::kFlow:
+      there_[i] = 1;
+      if (start_[flat_.peer[i]] >= 0) start_flow(i);
+      break;
+    case Happens::kArrival:
+      there_[i] = 1;
+      finish_receives(i);
+      break;
+    case Happens::kEntry: {
+      const CollectiveId collective = flat_.instructions[i]->collective;
+      if (--missing_[collective] > 0) break;
+      const double steps = 2.0 * static_cast<double>(flat_.members[collective].size() - 1);
+      push(now_ + steps * flat_.step_seconds[collective], Happens::kRing, collective);
       break;
     }
-    case Happens::kArrival:
-      arrival_[i] = now_;
-      if (start_[i] >= 0) finish(i);
-      break;
     case Happens::kRing:
       start_ring(i);
       break;
     case Happens::kRingEnd:
       for (std::int32_t member : flat_.members[i]) finish(member);
       break;
+  }
+}
+
+void Engine::start_flow(std::int32_t send) {
+  network_.start(Seconds(now_), cluster_.route(device_of(send), device_of(flat_.peer[send])),
+                 static_cast<double>(flat_.bytes[send]), send);
+}
+
+void Engine::finish_receives(std::int32_t receive) {
+  const std::int32_t previous = flat_.previous_receive[receive];
+  if (previous != kNone && end_[previous] < 0) return;
+  for (; receive != kNone && there_[receive] != 0; receive = flat_.next_receive[receive]) {
+    const std::int32_t before = flat_.previous_receive[receive];
+    if (before != kNone) start_[receive] = std::max(start_[receive], end_[before]);
+    finish(receive);
   }
 }
 
@@ -133,7 +152,7 @@ void Engine::end_flow(std::int32_t key) {
     if (--missing_[collective] == 0) push(now_, Happens::kRingEnd, collective);
     return;
   }
-  const std::int32_t receive = flat_.receive[key];
+  const std::int32_t receive = flat_.peer[key];
   const double latency = cluster_.latency(device_of(key), device_of(receive)).value;
   push(now_ + latency + flat_.seconds[receive], Happens::kArrival, receive);
   finish(key);

@@ -2,10 +2,15 @@
 
 // The event loop. What the header simulator.h leaves open, it settles so:
 //  - A compute instruction runs for its cost.
-//  - A send occupies its stream for the message overhead of its device and then until its flow has ended: the last byte
-//    has left. It arrives the route's latency later, and the receive ends the message overhead of its device after
-//    that. A receive is posted early by workers, so a flow does not wait for it: it starts when its stream reaches it,
-//    waits for the arrival, and holds its memory from whichever comes first, the posting or the flow.
+//  - A send waits until its receive is posted, as Gloo's and NCCL's do. It occupies its stream for the message overhead
+//  of
+//    its device and then until its flow has ended: the last byte has left. That arrives the route's latency later, and
+//    the receive ends the message overhead of its device after that.
+//  - A device posts kPostedReceives receives at a time, in order; each holds its memory from then on. They end in
+//  order; one
+//    begins, in the timeline, when it is posted and the one before it has ended.
+//  - A member that brings several values to an all-reduce packs them first, which takes a memory pass of its compute
+//    stream: the compute instruction that starts next is later by it.
 //  - An all-reduce starts when its last member has entered. The ring algorithm over n members in order takes 2(n-1)
 //  steps
 //    in which every member sends bytes/n to the next (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms,
@@ -41,7 +46,7 @@ class Engine {
   const FlowNetwork& network() const { return network_; }
 
  private:
-  enum class Happens : std::uint8_t { kEnd, kFlow, kArrival, kRing, kRingEnd };
+  enum class Happens : std::uint8_t { kEnd, kFlow, kArrival, kEntry, kRing, kRingEnd };
   struct Pending {
     double time;
     Happens what;
@@ -54,6 +59,8 @@ class Engine {
   void start_ready();
   void start(std::int32_t instruction);
   void finish(std::int32_t instruction);
+  void start_flow(std::int32_t send);
+  void finish_receives(std::int32_t receive);
   void happen(const Pending& event);
   void start_ring(CollectiveId collective);
   void end_flow(std::int32_t key);
@@ -72,7 +79,8 @@ class Engine {
   std::int32_t finished_ = 0;
   std::vector<double> start_, end_;    // per instruction
   std::vector<std::int32_t> waits_;    // per instruction
-  std::vector<double> arrival_;        // per receive: when its data was there; < 0 before
+  std::vector<char> there_;            // per send: may flow; per receive: its data is there
+  std::vector<double> delay_;          // per program: of the next compute instruction, by packing
   std::vector<std::int32_t> missing_;  // per collective: members that have not entered, then flows that run
   std::vector<std::int32_t> ready_;
 };

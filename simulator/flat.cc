@@ -80,9 +80,11 @@ void FlatDeployment::time_instructions(const Graph& graph, const Cluster& cluste
           seconds[i] = costs.message_overhead(code.device).value;
           break;
         case InstructionKind::kAllReduce:
+          if (instruction.inputs.size() > 1) seconds[i] = costs.memory_pass(code.device, output_bytes()).value;
           break;
       }
-      if (stream_of(instruction.kind) == Stream::kCompute) busy[p] += seconds[i];
+      const Stream stream = stream_of(instruction.kind);
+      if (stream == Stream::kCompute || stream == Stream::kCollective) busy[p] += seconds[i];
     }
   }
 }
@@ -91,11 +93,22 @@ void FlatDeployment::link_instructions(const Deployment& deployment) {
   waits.assign(count(), 0);
   std::vector<std::int32_t> producer(first_value_.back(), kNone);
   std::vector<std::int32_t> predecessor(count(), kNone);
+  previous_receive.assign(count(), kNone);
+  next_receive.assign(count(), kNone);
+  std::vector<std::int32_t> receives;
   for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
     std::int32_t last[4] = {kNone, kNone, kNone, kNone};  // per stream
+    receives.clear();
     for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
       std::int32_t& previous = last[static_cast<std::size_t>(stream_of(instructions[i]->kind))];
       predecessor[i] = previous;
+      if (instructions[i]->kind == InstructionKind::kReceive) {
+        previous_receive[i] = previous;
+        if (previous != kNone) next_receive[previous] = i;
+        const std::size_t place = receives.size();
+        predecessor[i] = place < kPostedReceives ? kNone : receives[place - kPostedReceives];
+        receives.push_back(i);
+      }
       previous = i;
       for (ValueId value : instructions[i]->outputs) {
         if (value != kNone) producer[first_value_[p] + value] = i;
@@ -137,13 +150,14 @@ void FlatDeployment::match_messages(const Deployment& deployment) {
   const auto by_key = [](const End& a, const End& b) { return a.key() < b.key(); };
   std::sort(sends.begin(), sends.end(), by_key);
   std::sort(receives.begin(), receives.end(), by_key);
-  receive.assign(count(), kNone);
+  peer.assign(count(), kNone);
   MOTLEY_CHECK(sends.size() == receives.size(), "sends and receives do not match in number");
   for (std::size_t m = 0; m < sends.size(); ++m) {
     MOTLEY_CHECK(sends[m].key() == receives[m].key(), "no receive matches the send with tag " +
                                                           std::to_string(sends[m].tag) + " of device " +
                                                           std::to_string(sends[m].from));
-    receive[sends[m].instruction] = receives[m].instruction;
+    peer[sends[m].instruction] = receives[m].instruction;
+    peer[receives[m].instruction] = sends[m].instruction;
   }
 }
 
@@ -205,32 +219,50 @@ void FlatDeployment::lay_out_memory(const Graph& graph, const Deployment& deploy
 
   // What a forward op keeps lives until the last of its backward ops on the device; without any it keeps nothing.
   std::vector<std::int32_t> kept_by(count(), kNone);  // per forward and backward instruction: the storage
-  std::vector<std::int32_t> workspace(count(), kNone);
+  std::vector<std::int32_t> own(count(), kNone);      // per instruction: its workspace, bucket or received state
+  bucket.assign(count(), kNone);
+  const auto add_storage = [&](Storage::Kind kind, std::int32_t p, std::int64_t size) -> Storage& {
+    Storage storage;
+    storage.kind = kind;
+    storage.program = p;
+    storage.bytes = size;
+    storages.push_back(storage);
+    return storages.back();
+  };
   std::vector<std::int32_t> forward_at(graph.ops.size(), kNone);
   for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
     std::fill(forward_at.begin(), forward_at.end(), kNone);
+    const auto program_index = static_cast<std::int32_t>(p);
+    const std::vector<Value>& values = deployment.programs[p].values;
     for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
-      if (instructions[i]->kind != InstructionKind::kCompute) continue;
-      Storage storage;
-      storage.program = static_cast<std::int32_t>(p);
-      storage.op = instructions[i]->op;
-      if (op_memory_[i].workspace > 0) {
-        workspace[i] = static_cast<std::int32_t>(storages.size());
-        storage.bytes = op_memory_[i].workspace;
-        storage.workspace = true;
-        storages.push_back(storage);
-        storage.workspace = false;
+      const Instruction& instruction = *instructions[i];
+      const auto next = static_cast<std::int32_t>(storages.size());
+      if (instruction.kind == InstructionKind::kAllReduce && instruction.inputs.size() > 1) {
+        std::int64_t size = 0;
+        for (ValueId value : instruction.inputs) size += values[value].bytes.value;
+        add_storage(Storage::Kind::kBucket, program_index, size);
+        own[i] = bucket[i] = next;
       }
-      const Op& op = graph.ops[storage.op];
-      if (op.kind == OpKind::kForward) forward_at[storage.op] = i;
+      if (instruction.kind == InstructionKind::kReceive && values[instruction.outputs[0]].alias_of != kNone) {
+        // New weights wait beside the old ones until the iteration ends.
+        const Value& received = values[instruction.outputs[0]];
+        add_storage(Storage::Kind::kValue, program_index, received.bytes.value).tensor = received.tensor;
+        storages.back().freed = false;
+        own[i] = next;
+      }
+      if (instruction.kind != InstructionKind::kCompute) continue;
+      if (op_memory_[i].workspace > 0) {
+        add_storage(Storage::Kind::kWorkspace, program_index, op_memory_[i].workspace).op = instruction.op;
+        own[i] = next;
+      }
+      const Op& op = graph.ops[instruction.op];
+      if (op.kind == OpKind::kForward) forward_at[instruction.op] = i;
       if (!op.is_backward() || forward_at[op.forward] == kNone) continue;
       const std::int32_t forward = forward_at[op.forward];
       if (op_memory_[forward].kept == 0) continue;
       if (kept_by[forward] == kNone) {
         kept_by[forward] = static_cast<std::int32_t>(storages.size());
-        storage.bytes = op_memory_[forward].kept;
-        storage.op = op.forward;
-        storages.push_back(storage);
+        add_storage(Storage::Kind::kKept, program_index, op_memory_[forward].kept).op = op.forward;
       }
       kept_by[i] = kept_by[forward];
     }
@@ -246,7 +278,7 @@ void FlatDeployment::lay_out_memory(const Graph& graph, const Deployment& deploy
         }
       }
       if (kept_by[i] != kNone) visit(i, kept_by[i]);
-      if (workspace[i] != kNone) visit(i, workspace[i]);
+      if (own[i] != kNone) visit(i, own[i]);
     }
   };
   const auto for_each_allocation = [&](auto&& visit) {
@@ -258,7 +290,7 @@ void FlatDeployment::lay_out_memory(const Graph& graph, const Deployment& deploy
       }
       const bool forward = kept_by[i] != kNone && !graph.ops[instructions[i]->op].is_backward();
       if (forward) visit(i, kept_by[i]);
-      if (workspace[i] != kNone) visit(i, workspace[i]);
+      if (own[i] != kNone) visit(i, own[i]);
     }
   };
   touches = FlatLists(count());

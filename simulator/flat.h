@@ -31,15 +31,20 @@ class FlatLists {
   std::vector<std::int32_t> items_;
 };
 
-// Memory that is allocated and freed as one: the values that alias each other, what a forward op keeps for its
-// backward, or an op's workspace.
+// Memory that is allocated and freed as one.
 struct Storage {
+  enum class Kind : std::uint8_t {
+    kValue,      // values that alias each other
+    kKept,       // what a forward op keeps for its backward
+    kWorkspace,  // of an op, while it runs
+    kBucket,     // several gradients packed for an all-reduce: the parts live until they are packed
+  };
+  Kind kind = Kind::kValue;
   std::int64_t bytes = 0;
   std::int32_t program = 0;
   std::int32_t users = 0;   // instructions that must end before it is free
-  TensorId tensor = kNone;  // of the value that owns it; kNone for kept bytes and workspace
-  OpId op = kNone;          // whose kept bytes or workspace
-  bool workspace = false;
+  TensorId tensor = kNone;  // kValue: of the value that owns it
+  OpId op = kNone;          // kKept, kWorkspace: whose
   bool from_start = false;  // persistent values, inputs
   bool freed = true;        // free once its users have ended; else it lives on
 };
@@ -52,20 +57,25 @@ struct FlatDeployment {
   std::vector<const Instruction*> instructions;
   std::vector<std::int32_t> first;    // per program, and one past the last: its first instruction
   std::vector<std::int32_t> program;  // per instruction
-  std::vector<double> seconds;        // per instruction: of compute, memory passes; a message's overhead on this end
-  std::vector<std::int32_t> waits;    // per instruction: for its predecessor on the stream and each input's producer
-  FlatLists dependents;               // ... whose waits end with it
-  std::vector<std::int32_t> receive;  // per send: the receive that it fills; kNone for others
-  std::vector<double> step_seconds;   // per collective: of one ring step, without the bytes
-  std::vector<std::int64_t> bytes;    // per send: of its message
-  FlatLists members;                  // per collective: its instructions, by device
+  // Per instruction: of compute and memory passes; of packing for an all-reduce; a message's overhead on this end.
+  std::vector<double> seconds;
+  // Per instruction: for its predecessor on the stream (a receive is posted: for the one kPostedReceives before it) and
+  // for each input's producer.
+  std::vector<std::int32_t> waits;
+  FlatLists dependents;            // ... whose waits end with it
+  std::vector<std::int32_t> peer;  // per send: the receive that it fills, and the other way round; kNone for others
+  std::vector<std::int32_t> previous_receive, next_receive;  // per receive: of its device; kNone at the ends
+  std::vector<double> step_seconds;                          // per collective: of one ring step, without the bytes
+  std::vector<std::int64_t> bytes;                           // per send: of its message
+  FlatLists members;                                         // per collective: its instructions, by device
 
   std::vector<Storage> storages;
-  FlatLists allocates;              // per instruction: storages that it makes
-  FlatLists touches;                // per instruction: storages that it uses; as often as it counts among their users
-  std::vector<double> busy;         // per program: seconds of its compute stream
-  double op_seconds = 0;            // of all ops
-  double estimated_op_seconds = 0;  // ... of those whose cost is an estimate
+  FlatLists allocates;               // per instruction: storages that it makes
+  FlatLists touches;                 // per instruction: storages that it uses; as often as it counts among their users
+  std::vector<std::int32_t> bucket;  // per instruction: a kBucket, free once it is filled; kNone for others
+  std::vector<double> busy;          // per program: seconds of its compute stream
+  double op_seconds = 0;             // of all ops
+  double estimated_op_seconds = 0;   // ... of those whose cost is an estimate
 
  private:
   void time_instructions(const Graph& graph, const Cluster& cluster, const CostModel& costs,

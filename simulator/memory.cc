@@ -29,7 +29,6 @@ MemoryLedger::MemoryLedger(const FlatDeployment& flat, const std::vector<Bytes>&
 }
 
 void MemoryLedger::allocate(std::int32_t storage, std::int32_t instruction) {
-  if (allocated_[storage] != kNever) return;
   const std::int32_t program = flat_.storages[storage].program;
   allocated_[storage] = ++step_;
   live_[program] += flat_.storages[storage].bytes;
@@ -40,12 +39,20 @@ void MemoryLedger::allocate_for(std::int32_t instruction) {
   for (std::int32_t storage : flat_.allocates[instruction]) allocate(storage, instruction);
 }
 
+void MemoryLedger::fill_bucket(std::int32_t instruction) {
+  if (flat_.bucket[instruction] != kNone) drop_user(flat_.bucket[instruction]);
+}
+
 void MemoryLedger::release_after(std::int32_t instruction) {
   for (std::int32_t storage : flat_.touches[instruction]) {
-    if (--users_[storage] > 0 || !flat_.storages[storage].freed) continue;
-    freed_[storage] = ++step_;
-    live_[flat_.storages[storage].program] -= flat_.storages[storage].bytes;
+    if (storage != flat_.bucket[instruction]) drop_user(storage);
   }
+}
+
+void MemoryLedger::drop_user(std::int32_t storage) {
+  if (--users_[storage] > 0 || !flat_.storages[storage].freed) return;
+  freed_[storage] = ++step_;
+  live_[flat_.storages[storage].program] -= flat_.storages[storage].bytes;
 }
 
 std::vector<std::vector<std::int32_t>> MemoryLedger::live_at_peak() const {

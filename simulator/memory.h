@@ -16,9 +16,10 @@ class MemoryLedger {
   // `flat` must outlive the ledger. Counts the contexts and what lives from the start.
   MemoryLedger(const FlatDeployment& flat, const std::vector<Bytes>& contexts);
 
-  // Before `instruction` starts: makes its outputs' room. Idempotent, since a receive's room is made by whichever comes
-  // first, the stream that reaches it or the data.
+  // Before `instruction` starts: makes its outputs' room.
   void allocate_for(std::int32_t instruction);
+  // Once an all-reduce's bucket is filled. It counts as it is allocated, before the parts go.
+  void fill_bucket(std::int32_t instruction);
   // When `instruction` has ended: frees what nobody else uses.
   void release_after(std::int32_t instruction);
 
@@ -36,6 +37,7 @@ class MemoryLedger {
     std::int32_t instruction = 0;
   };
   void allocate(std::int32_t storage, std::int32_t instruction);
+  void drop_user(std::int32_t storage);
 
   const FlatDeployment& flat_;
   std::vector<std::int64_t> live_;       // per program

@@ -14,8 +14,17 @@ namespace {
 constexpr std::size_t kLiveValues = 10;
 
 std::string name_of(const Graph& graph, const Storage& storage) {
-  if (storage.tensor != kNone) return graph.tensors[storage.tensor].name;
-  return graph.ops[storage.op].name + (storage.workspace ? " (workspace)" : " (kept for backward)");
+  switch (storage.kind) {
+    case Storage::Kind::kValue:
+      return graph.tensors[storage.tensor].name;
+    case Storage::Kind::kKept:
+      return graph.ops[storage.op].name + " (kept for backward)";
+    case Storage::Kind::kWorkspace:
+      return graph.ops[storage.op].name + " (workspace)";
+    case Storage::Kind::kBucket:
+      break;
+  }
+  return "a bucket of gradients";
 }
 
 // What fills a device, by what it is for: a user changes the batch, the shares or the optimizer accordingly.
@@ -25,7 +34,9 @@ constexpr std::array<const char*, kUses> kUseNames = {
     "gradients", "workspace"};
 
 Use use_of(const Graph& graph, const Storage& storage) {
-  if (storage.tensor == kNone) return storage.workspace ? kWorkspace : kActivations;
+  if (storage.kind == Storage::Kind::kKept) return kActivations;
+  if (storage.kind == Storage::Kind::kWorkspace) return kWorkspace;
+  if (storage.kind == Storage::Kind::kBucket) return kGradients;
   switch (graph.tensors[storage.tensor].role) {
     case TensorRole::kParameter:
       return kParameters;

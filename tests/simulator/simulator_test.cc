@@ -186,6 +186,61 @@ TEST_F(SimulatorTest, AReceiveHoldsItsBufferFromItsPosting) {
   EXPECT_EQ(h.run().memory[1].peak.value, 13);  // the buffer waits while b lives
 }
 
+TEST_F(SimulatorTest, ASendWaitsUntilItsReceiveIsPosted) {
+  HandBuilt h(star({10, 10, 10}));
+  const ValueId late = h.value(1, "late", 10);
+  h.compute(1, h.op({7}), {}, {late});
+  for (int i = 0; i < kPostedReceives; ++i) h.transfer(1, late, 0);
+  const ValueId early = h.value(2, "early", 20);
+  h.compute(2, h.op({1}), {}, {early});
+  h.transfer(2, early, 0);
+  const SimulationResult result = h.run();
+  // Device 0 has the receives of `late` posted, whose first one ends at 8: then the fourth is, and 20 B flow beside the
+  // 10 B of the second: 5 B/s each, to 10; the third and the rest of the fourth, 10 B each, to 12.
+  expect_times(result, 2, 1, 1, 12);
+  expect_times(result, 0, 3, 12, 12);
+}
+
+TEST_F(SimulatorTest, ReceivesEndInOrder) {
+  HandBuilt h(star({1, 1, 1}));
+  const ValueId late = h.value(1, "late", 1), early = h.value(2, "early", 1);
+  h.compute(1, h.op({5}), {}, {late});
+  h.compute(2, h.op({1}), {}, {early});
+  h.transfer(1, late, 0);
+  h.transfer(2, early, 0);
+  const SimulationResult result = h.run();
+  expect_times(result, 2, 1, 1, 2);  // its receive is posted beside the other one
+  expect_times(result, 0, 0, 0, 6);
+  expect_times(result, 0, 1, 6, 6);
+}
+
+TEST_F(SimulatorTest, ABucketIsPackedFirst) {
+  HandBuilt h(star({1, 1}));
+  h.deployment.collectives.push_back({{0, 1}, Bytes(6)});
+  for (DeviceIndex d = 0; d < 2; ++d) {
+    const ValueId a = h.value(d, "a", 4), b = h.value(d, "b", 2);
+    const ValueId a_sum = h.value(d, "a", 4, false, a), b_sum = h.value(d, "b", 2, false, b);
+    h.compute(d, h.op({1}), {}, {a, b});
+    h.add(d, {.kind = InstructionKind::kAllReduce, .inputs = {a, b}, .outputs = {a_sum, b_sum}, .collective = 0});
+    h.compute(d, h.op({1}), {}, {h.value(d, "x", 1)});
+  }
+  const SimulationResult result = h.run();
+  // 6 B packed at 1 B/s from 1 to 7, which the next op waits for; 2 * 1/2 * 6 B at 1 B/s to 13.
+  expect_times(result, 0, 1, 1, 13);
+  expect_times(result, 0, 2, 7, 8);
+  EXPECT_EQ(result.memory[0].peak.value, 12);  // the bucket beside its parts; x is made when they are gone
+}
+
+TEST_F(SimulatorTest, ReceivedWeightsWaitBesideTheOldOnes) {
+  HandBuilt h(star({1, 1}));
+  const ValueId updated = h.value(0, "w", 8, true), weights = h.value(1, "w", 8, true);
+  const ValueId received = h.value(1, "w", 8, false, weights);
+  h.compute(0, h.op({1}), {updated}, {});
+  h.add(0, {.kind = InstructionKind::kSend, .inputs = {updated}, .peer = 1, .tag = 0});
+  h.add(1, {.kind = InstructionKind::kReceive, .outputs = {received}, .peer = 0, .tag = 0});
+  EXPECT_EQ(h.run().memory[1].peak.value, 16);
+}
+
 TEST_F(SimulatorTest, AValueLivesUntilItsUserOnAnotherStreamHasEnded) {
   HandBuilt h(star({1, 1}));
   const ValueId a = h.value(0, "a", 10), b = h.value(0, "b", 1), c = h.value(0, "c", 1);
