@@ -9,16 +9,18 @@
 namespace motley {
 namespace {
 
-constexpr std::int32_t kTag = (1 << 29) - 3;        // beyond any program's
-constexpr std::int64_t kGrowth = 4;                 // from size to size
-constexpr Bytes kSignal{0};                         // a message that only says "now"
-constexpr std::size_t kWords = 8, kMostSizes = 32;  // of a result on the wire
+constexpr std::int32_t kTag = (1 << 29) - 3;  // beyond any program's
+constexpr std::int64_t kGrowth = 4;           // from size to size
+constexpr Bytes kShort{64 << 10};
+constexpr Bytes kSignal{0};                                            // a message that only says "now"
+constexpr std::size_t kWords = 8, kMessageWords = 4, kMostSizes = 32;  // of a result on the wire
 
 Seconds median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return Seconds(*middle);
 }
+Seconds least(const std::vector<double>& values) { return Seconds(*std::min_element(values.begin(), values.end())); }
 
 Seconds spread_around(Seconds center, std::vector<double> values) {
   for (double& value : values) value = std::abs(value - center.value);
@@ -87,15 +89,27 @@ class Probe {
   }
 
   void note(ProbedLink& link, Bytes bytes, std::vector<double> values) {
-    const Seconds time = std::max(median(values), Seconds(1e-9));
-    link.messages.push_back({bytes, time, spread_around(time, std::move(values))});
+    // No message is faster than an empty one.
+    const Seconds floor = std::max(signal_, Seconds(1e-9));
+    const Seconds time = std::max(median(values), floor);
+    link.messages.push_back({bytes, time, spread_around(time, values), std::max(least(values), floor)});
   }
 
-  void announce(int peer, Bytes size) { control_.send(&size.value, Bytes(8), peer, kTag - 1)->wait(options_.timeout); }
-  Bytes next_size(int peer) {
-    Bytes size;
-    control_.receive(&size.value, Bytes(8), peer, kTag - 1)->wait(options_.timeout + options_.budget);
-    return size;
+  // What the leader wants to do next with its peer.
+  struct Batch {
+    enum What : std::int64_t { kOneWayEach = 0, kBothWays = 1, kEnd = 2 };
+    std::int64_t what = kEnd;
+    std::int64_t bytes = 0;
+    std::int64_t repeats = 0;
+  };
+
+  void announce(int peer, const Batch& batch) {
+    control_.send(&batch, Bytes(sizeof(batch)), peer, kTag - 1)->wait(options_.timeout);
+  }
+  Batch next_batch(int peer) {
+    Batch batch;
+    control_.receive(&batch, Bytes(sizeof(batch)), peer, kTag - 1)->wait(options_.timeout + options_.budget);
+    return batch;
   }
 
   void lead(int peer, Seconds budget) {
@@ -103,49 +117,55 @@ class Probe {
     ProbedLink& back = links_[peer][rank()];
     const Seconds start = now();
     signal_ = Seconds(0);
-    signal_ = median(times(peer, kSignal, kSignal, 2 * options_.repeats)) / 2;
-    // What a size costs: its messages one way and the other, and at last, for the largest one, both ways.
-    Seconds spent;
+    signal_ = least(times(peer, kSignal, kSignal, options_.repeats)) / 2;
+    // As many repeats as are wanted, or fewer when there and back take more than a fair part of the budget.
+    Seconds round = (now() - start) / (options_.repeats + 1);
     for (Bytes size = options_.smallest; size <= options_.largest; size = size * kGrowth) {
-      const Seconds before = now();
-      const bool enough = there.messages.size() >= 2;
-      if (enough && before - start + spent * static_cast<double>(kGrowth) * 1.5 > budget) break;
-      announce(peer, size);
-      note(there, size, times(peer, size, kSignal, options_.repeats));
-      note(back, size, times(peer, kSignal, size, options_.repeats));
-      spent = now() - before;
+      if (there.messages.size() >= 2 && now() - start + 6.0 * round > budget) break;
+      const double affordable = budget / round / 12;
+      const int wanted = size > kShort ? options_.repeats : 4 * options_.repeats;
+      const int repeats = static_cast<int>(std::clamp<double>(affordable, 1, wanted));
+      announce(peer, {Batch::kOneWayEach, size.value, repeats});
+      note(there, size, times(peer, size, kSignal, repeats));
+      note(back, size, times(peer, kSignal, size, repeats));
+      const Seconds payload = there.messages.back().least + back.messages.back().least - 2.0 * signal_;
+      round = 2.0 * signal_ + static_cast<double>(kGrowth) * payload;
     }
-    announce(peer, Bytes(0));
     fit_link(there);
     fit_link(back);
-    const Bytes largest = there.messages.back().bytes;
-    announce(peer, largest);
-    both_ways(peer, largest);
+    both_ways(peer, there.messages.back().bytes);
+    announce(peer, {});
   }
 
   void answer(int peer) {
-    echo(peer, kSignal, kSignal, 2 * options_.repeats);
-    for (Bytes size = next_size(peer); size > Bytes(0); size = next_size(peer)) {
-      echo(peer, kSignal, size, options_.repeats);
-      echo(peer, size, kSignal, options_.repeats);
-    }
-    const Bytes largest = next_size(peer);
-    for (int i = 0; i <= options_.repeats; ++i) {
-      get(peer, kSignal);
-      swap(peer, largest, largest);
-      put(peer, kSignal);
+    echo(peer, kSignal, kSignal, options_.repeats);
+    for (Batch batch = next_batch(peer); batch.what != Batch::kEnd; batch = next_batch(peer)) {
+      const Bytes size(batch.bytes);
+      const int repeats = static_cast<int>(batch.repeats);
+      if (batch.what == Batch::kOneWayEach) {
+        echo(peer, kSignal, size, repeats);
+        echo(peer, size, kSignal, repeats);
+      }
+      for (int i = 0; batch.what == Batch::kBothWays && i <= repeats; ++i) {
+        get(peer, kSignal);
+        swap(peer, size, size);
+        put(peer, kSignal);
+      }
     }
   }
 
   void both_ways(int peer, Bytes bytes) {
+    const int repeats = options_.repeats;
+    announce(peer, {Batch::kBothWays, bytes.value, repeats});
     std::vector<double> values;
-    for (int i = 0; i <= options_.repeats; ++i) {
+    for (int i = 0; i <= repeats; ++i) {
       put(peer, kSignal);
       const Seconds start = now();
       swap(peer, bytes, bytes);
       get(peer, kSignal);
       // The peer starts when our signal is there, and its own signal comes back when it has everything.
-      if (i > 0) values.push_back((now() - start - 2 * signal_).value);
+      const Seconds took = now() - start;
+      if (i > 0) values.push_back(std::max(took - 2 * signal_, 0.1 * took).value);
     }
     for (ProbedLink* link : {&links_[rank()][peer], &links_[peer][rank()]}) {
       link->bandwidth_both_ways = BytesPerSecond(static_cast<double>(bytes.value) / rest(median(values), *link));
@@ -218,7 +238,7 @@ class Probe {
   // Tells everybody what the leader of a pair found.
   void share(int low, int high) {
     for (ProbedLink* link : {&links_[low][high], &links_[high][low]}) {
-      std::vector<double> wire(kWords + 3 * kMostSizes);
+      std::vector<double> wire(kWords + kMessageWords * kMostSizes);
       if (rank() == low) {
         const auto sizes = static_cast<double>(link->messages.size());
         wire = {sizes,
@@ -229,9 +249,10 @@ class Probe {
                 link->bandwidth_all_pairs.value};
         wire.resize(kWords);
         for (const MessageTime& message : link->messages) {
-          wire.insert(wire.end(), {static_cast<double>(message.bytes.value), message.time.value, message.spread.value});
+          wire.insert(wire.end(), {static_cast<double>(message.bytes.value), message.time.value, message.spread.value,
+                                   message.least.value});
         }
-        wire.resize(kWords + 3 * kMostSizes);
+        wire.resize(kWords + kMessageWords * kMostSizes);
       }
       control_.broadcast(kAllRanks, wire.data(), Bytes(static_cast<std::int64_t>(wire.size() * sizeof(double))), low,
                          options_.timeout + options_.budget);
@@ -243,9 +264,9 @@ class Probe {
                .bandwidth_both_ways = BytesPerSecond(wire[4]),
                .bandwidth_all_pairs = BytesPerSecond(wire[5])};
       for (std::size_t i = 0; i < static_cast<std::size_t>(wire[0]); ++i) {
-        const double* message = wire.data() + kWords + 3 * i;
-        link->messages.push_back(
-            {Bytes(static_cast<std::int64_t>(message[0])), Seconds(message[1]), Seconds(message[2])});
+        const double* message = wire.data() + kWords + kMessageWords * i;
+        link->messages.push_back({Bytes(static_cast<std::int64_t>(message[0])), Seconds(message[1]),
+                                  Seconds(message[2]), Seconds(message[3])});
       }
     }
   }
@@ -269,22 +290,18 @@ std::vector<ProbedLink> probe_links(Communicator& communicator, Communicator& co
 }
 
 void fit_link(ProbedLink& link) {
-  // Least squares of (latency + bytes * inverse - time) / time: with x = bytes / time and u = 1 / time, solve
-  // [uu ux; ux xx] [latency; inverse] = [u1; x1].
-  double uu = 0, ux = 0, xx = 0, u1 = 0, x1 = 0;
-  for (const MessageTime& message : link.messages) {
-    const double u = 1 / message.time.value;
-    const double x = static_cast<double>(message.bytes.value) * u;
-    uu += u * u, ux += u * x, xx += x * x, u1 += u, x1 += x;
-  }
-  double latency = (u1 * xx - x1 * ux) / (uu * xx - ux * ux);
-  if (!(latency > 0)) latency = 0;
-  const double inverse = std::max((x1 - latency * ux) / xx, 1e-15);
-  link.latency = Seconds(latency);
+  const MessageTime& shortest = link.messages.front();
+  const MessageTime& largest = link.messages.back();
+  const double slope =
+      (largest.time - shortest.least).value / static_cast<double>((largest.bytes - shortest.bytes).value);
+  // Where noise hides the slope, the whole time of the largest message is a bound.
+  const double mean = largest.time.value / static_cast<double>(largest.bytes.value);
+  const double inverse = slope > 0.1 * mean ? slope : mean;
   link.bandwidth = BytesPerSecond(1 / inverse);
+  link.latency = std::max(Seconds(0), shortest.least - Seconds(static_cast<double>(shortest.bytes.value) * inverse));
   double squares = 0;
   for (const MessageTime& message : link.messages) {
-    const double fitted = latency + static_cast<double>(message.bytes.value) * inverse;
+    const double fitted = link.latency.value + static_cast<double>(message.bytes.value) * inverse;
     squares += std::pow(fitted / message.time.value - 1, 2);
   }
   link.fit_error = std::sqrt(squares / static_cast<double>(link.messages.size()));

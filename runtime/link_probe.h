@@ -23,16 +23,17 @@ struct MessageTime {
   Bytes bytes;
   Seconds time;    // median
   Seconds spread;  // median absolute deviation
+  Seconds least;
 };
 
-// One way between two ranks. Time = latency + bytes / bandwidth fits the messages with the least relative errors.
+// One way between two ranks, as latency + bytes / bandwidth (see fit_link).
 struct ProbedLink {
   int from = 0;
   int to = 0;
   std::vector<MessageTime> messages;  // one way, with nothing else on the network; ascending sizes
   Seconds latency;
   BytesPerSecond bandwidth;
-  double fit_error = 0;  // root mean square of (fit - time) / time
+  double fit_error = 0;  // root mean square of (fit - time) / time over the messages: how far from a line they are
   // Bandwidth of this direction with the largest message that was sent: as much goes the other way at the same time;
   // and all other ranks send as well, in pairs that share no rank. Where it is well below `bandwidth`, a half-duplex
   // link or an uplink is shared. Zero when there was no other pair.
@@ -46,7 +47,9 @@ struct ProbedLink {
 std::vector<ProbedLink> probe_links(Communicator& communicator, Communicator& control, void* scratch,
                                     const LinkProbeOptions& options = {});
 
-// The fit alone: weights of 1 / time^2, latency not below zero, bandwidth not zero. Needs two sizes.
+// The line through the shortest message's least time and the largest one's median. Not least squares over all sizes:
+// shapers let short messages pass in a burst, protocols change with size, and whatever else runs on the hosts holds up
+// short messages most. Needs two sizes.
 void fit_link(ProbedLink& link);
 
 }  // namespace motley

@@ -89,18 +89,40 @@ TEST_F(LinkProbeTest, PairsThatShareNothingDoNotSlowEachOther) {
   }
 }
 
-TEST(LinkFit, WeighsRelativeErrorsAndNeverGoesBelowZero) {
-  ProbedLink link;
-  // 100 us + bytes / 10 MB/s exactly.
-  for (const double kilobytes : {1.0, 10.0, 1000.0}) {
-    link.messages.push_back({Bytes(static_cast<std::int64_t>(kilobytes * 1000)), Seconds(1e-4 + kilobytes * 1e-4), {}});
+class LinkFitTest : public testing::Test {
+ protected:
+  // Adds a message of 1 ms + bytes / 10 MB/s, and what held it up.
+  void add(std::int64_t bytes, double late = 0) {
+    const Seconds time(1e-3 + static_cast<double>(bytes) / 1e7 + late);
+    link_.messages.push_back({Bytes(bytes), time, Seconds(0), time});
   }
-  fit_link(link);
-  EXPECT_NEAR(link.latency.value, 1e-4, 1e-9);
-  EXPECT_NEAR(link.bandwidth.value, 1e7, 1);
-  link.messages = {{Bytes(1000), Seconds(1e-5), {}}, {Bytes(10'000), Seconds(2e-4), {}}};  // would meet 0 B below 0 s
-  fit_link(link);
-  EXPECT_EQ(link.latency, Seconds(0));
+  ProbedLink link_;
+};
+
+TEST_F(LinkFitTest, FindsTheLine) {
+  for (const std::int64_t bytes : {1000, 16'000, 256'000, 4'096'000}) add(bytes);
+  fit_link(link_);
+  EXPECT_NEAR(link_.latency.value, 1e-3, 1e-9);
+  EXPECT_NEAR(link_.bandwidth.value, 1e7, 1);
+  EXPECT_NEAR(link_.fit_error, 0, 1e-9);
+}
+
+TEST_F(LinkFitTest, ABurstOfShortMessagesDoesNotBendIt) {
+  add(1000);
+  add(64'000, -5e-3);  // through the shaper's bucket
+  for (const std::int64_t bytes : {256'000, 1'024'000, 4'096'000}) add(bytes);
+  fit_link(link_);
+  EXPECT_NEAR(link_.latency.value, 1e-3, 1e-9);
+  EXPECT_NEAR(link_.bandwidth.value, 1e7, 1);
+  EXPECT_GT(link_.fit_error, 0.1);
+}
+
+TEST_F(LinkFitTest, NoiseNeverMakesItNegativeOrInfinite) {
+  add(1000, 0.050);
+  add(4000, -0.0009);
+  fit_link(link_);
+  EXPECT_NEAR(link_.bandwidth.value, 4000 / 0.0005, 1);  // 1 + 0.4 - 0.9 ms in all
+  EXPECT_GE(link_.latency, Seconds(0));
 }
 
 TEST(LinkProbe, MeasuresALoopbackNetwork) {
