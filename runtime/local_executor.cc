@@ -2,47 +2,16 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <c10/core/DeviceGuard.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
-#include "runtime/batch_split.h"
+#include "runtime/guarded.h"
 #include "runtime/optimizer_step.h"
 
 namespace motley {
 namespace {
-
-// Ops whose gradients nobody will ask for skip autograd altogether.
-using WithoutAutograd = at::AutoDispatchBelowADInplaceOrView;
-
-// The device is current, and what LibTorch throws comes out as Error with `what()` in front.
-template <class Describe, class Body>
-auto guarded(c10::Device device, const Describe& describe_work, const Body& body) {
-  const auto describe = [&] { return std::string(describe_work()); };
-  try {
-    const c10::OptionalDeviceGuard guard(device.is_cpu() ? std::nullopt : std::optional(device));
-    return body();
-  } catch (const c10::OutOfMemoryError& error) {
-    throw Error(ErrorKind::kUnavailable,
-                "out of memory on " + device.str() + " in " + describe() + ": " + error.what_without_backtrace());
-  } catch (const c10::NotImplementedError& error) {
-    throw Error(ErrorKind::kUnsupported,
-                describe() + " does not exist on " + device.str() + ": " + error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    throw Error(ErrorKind::kInvalidInput,
-                describe() + " failed on " + device.str() + ": " + error.what_without_backtrace());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::runtime_error& error) {  // "derivative for aten::... is not implemented"
-    throw Error(ErrorKind::kUnsupported, describe() + " does not exist: " + error.what());
-  }
-}
 
 std::string shapes_of(std::span<const TensorHandle> inputs) {
   std::string text;
@@ -51,12 +20,6 @@ std::string shapes_of(std::span<const TensorHandle> inputs) {
     text += input == nullptr ? "none" : c10::str(input->value.scalar_type(), input->value.sizes());
   }
   return text;
-}
-
-// Nobody but this handle can see the elements change.
-bool is_sole_owner(const TensorHandle& tensor) {
-  return tensor.use_count() == 1 && tensor->value.use_count() == 1 && tensor->value.storage().use_count() == 1 &&
-         tensor->value.is_non_overlapping_and_dense();
 }
 
 bool share_storage(const at::Tensor& a, const at::Tensor& b) {
@@ -97,55 +60,6 @@ LocalExecutor::LocalExecutor(const Graph& graph, c10::Device device, const Execu
       forward.places.push_back(place);
     }
   }
-}
-
-at::Tensor LocalExecutor::make(TensorId id, std::int64_t batch) const {
-  const Tensor& tensor = graph_.tensors[id];
-  std::vector<std::int64_t> sizes;
-  for (const BatchExpr& size : tensor.shape) sizes.push_back(size.at(batch));
-  return at::empty(sizes, at::TensorOptions(device_).dtype(scalar_type(tensor.dtype)));
-}
-
-TensorHandle LocalExecutor::empty(TensorId id, std::int64_t batch) {
-  const auto describe = [&] { return "a tensor for '" + graph_.tensors[id].name + "'"; };
-  return guarded(device_, describe, [&] { return make_handle(make(id, batch)); });
-}
-
-TensorHandle LocalExecutor::fill(TensorId id, std::int64_t batch, double value) {
-  TensorHandle tensor = empty(id, batch);
-  guarded(
-      device_, [] { return "fill"; }, [&] { return tensor->value.fill_(value); });
-  return tensor;
-}
-
-TensorHandle LocalExecutor::from_host(const HostView& tensor) {
-  const auto describe = [&] { return "a tensor of " + std::to_string(tensor.bytes.size()) + " bytes from the host"; };
-  MOTLEY_CHECK(
-      static_cast<std::int64_t>(tensor.bytes.size()) == element_count(tensor.sizes) * size_of(tensor.dtype).value,
-      "bytes of a host tensor");
-  return guarded(device_, describe, [&] {
-    const at::IntArrayRef sizes(tensor.sizes.data(), tensor.sizes.size());
-    const at::TensorOptions options = at::TensorOptions().dtype(scalar_type(tensor.dtype));
-    at::Tensor copy = at::empty(sizes, options.device(device_));
-    if (device_.is_cpu()) {
-      if (!tensor.bytes.empty()) std::memcpy(copy.data_ptr(), tensor.bytes.data(), tensor.bytes.size());
-    } else {
-      copy.copy_(at::from_blob(const_cast<std::byte*>(tensor.bytes.data()), sizes, options));
-    }
-    return make_handle(std::move(copy));
-  });
-}
-
-HostTensor LocalExecutor::to_host(const TensorHandle& tensor) {
-  return guarded(
-      device_, [] { return "a copy to the host"; },
-      [&] {
-        const WithoutAutograd guard;
-        const at::Tensor copy = tensor->value.contiguous().to(c10::Device(c10::kCPU));
-        HostTensor host = make_host_tensor(dtype_of(copy.scalar_type()), copy.sizes().vec());
-        if (!host.bytes.empty()) std::memcpy(host.bytes.data(), copy.data_ptr(), host.bytes.size());
-        return host;
-      });
 }
 
 std::vector<TensorHandle> LocalExecutor::run(OpId id, std::int64_t batch, std::vector<TensorHandle> inputs,
@@ -252,16 +166,17 @@ std::vector<TensorHandle> LocalExecutor::run_backward(OpId id, const Op& op, std
   const WithoutAutograd guard;
   const c10::AutoGradMode grad(false);
   std::vector<at::Tensor> results;
-  if (context.stash) {
-    results = std::move(*context.stash);
+  if (context.stash && context.stash->op == id) {
+    results = std::move(context.stash->gradients);
     context.stash.reset();
   } else if (forward.joint && forward.backward.size() == 2) {
-    const Op& other = graph_.ops[forward.backward[forward.backward[0] == id ? 1 : 0]];
+    const OpId sibling = forward.backward[forward.backward[0] == id ? 1 : 0];
+    const Op& other = graph_.ops[sibling];
     std::vector<std::int32_t> places = op.gradient_inputs;
     places.insert(places.end(), other.gradient_inputs.begin(), other.gradient_inputs.end());
     results = context.backward(op.gradient_outputs, gradients, places);
     const auto others = results.begin() + static_cast<std::ptrdiff_t>(op.gradient_inputs.size());
-    context.stash.emplace(std::make_move_iterator(others), std::make_move_iterator(results.end()));
+    context.stash = {sibling, {std::make_move_iterator(others), std::make_move_iterator(results.end())}};
     results.erase(others, results.end());
   } else {
     results = context.backward(op.gradient_outputs, gradients, op.gradient_inputs);
@@ -292,103 +207,6 @@ void LocalExecutor::note_memory(const DeviceMemoryUse& before, std::span<const T
   }
   last_memory_.kept = std::max(Bytes(0), after.allocated - before.allocated - last_memory_.outputs);
   last_memory_.workspace = std::max(Bytes(0), after.peak - before.allocated - last_memory_.outputs - last_memory_.kept);
-}
-
-TensorHandle LocalExecutor::slice(const TensorHandle& tensor, const BatchLayout& layout, std::int64_t begin,
-                                  std::int64_t end, std::int64_t batch) {
-  return guarded(
-      device_, [] { return "a slice"; },
-      [&] {
-        const WithoutAutograd guard;
-        return make_handle(slice_batch(tensor->value, layout, begin, end, batch));
-      });
-}
-
-TensorHandle LocalExecutor::concat(std::span<const TensorHandle> parts, const BatchLayout& layout,
-                                   std::span<const std::int64_t> batches) {
-  return guarded(
-      device_, [] { return "a concatenation"; },
-      [&] {
-        const WithoutAutograd guard;
-        std::vector<at::Tensor> tensors;
-        for (const TensorHandle& part : parts) tensors.push_back(part->value);
-        return make_handle(concat_batch(tensors, layout, batches));
-      });
-}
-
-TensorHandle LocalExecutor::sum(std::vector<TensorHandle> parts) {
-  std::erase(parts, nullptr);
-  MOTLEY_CHECK(!parts.empty(), "a sum of nothing");
-  return guarded(
-      device_, [] { return "a sum"; },
-      [&] {
-        const WithoutAutograd guard;
-        const auto own = std::find_if(parts.begin(), parts.end(), is_sole_owner);
-        if (own != parts.end()) std::iter_swap(parts.begin(), own);
-        if (parts.size() == 1) return parts[0];
-        if (own == parts.end()) {
-          TensorHandle total = make_handle(parts[0]->value.add(parts[1]->value));
-          parts.erase(parts.begin());
-          parts[0] = std::move(total);
-        }
-        for (std::size_t i = 1; i < parts.size(); ++i) parts[0]->value.add_(parts[i]->value);
-        return parts[0];
-      });
-}
-
-TensorHandle LocalExecutor::scale(TensorHandle tensor, double factor) {
-  return guarded(
-      device_, [] { return "a scaling"; },
-      [&] {
-        const WithoutAutograd guard;
-        if (factor == 1) return is_sole_owner(tensor) ? tensor : make_handle(tensor->value.clone());
-        if (!is_sole_owner(tensor)) return make_handle(tensor->value.mul(factor));
-        tensor->value.mul_(factor);
-        return tensor;
-      });
-}
-
-void LocalExecutor::scale_in_place(const TensorHandle& tensor, double factor) {
-  guarded(
-      device_, [] { return "a scaling"; },
-      [&] {
-        const WithoutAutograd guard;
-        return tensor->value.mul_(factor);
-      });
-}
-
-void LocalExecutor::copy(const TensorHandle& from, const TensorHandle& to) {
-  guarded(
-      device_, [] { return "a copy"; },
-      [&] {
-        const WithoutAutograd guard;
-        return to->value.copy_(from->value);
-      });
-}
-
-TensorHandle LocalExecutor::contiguous(const TensorHandle& tensor) {
-  if (tensor->value.is_contiguous()) return tensor;
-  return guarded(
-      device_, [] { return "a copy"; },
-      [&] {
-        const WithoutAutograd guard;
-        return make_handle(tensor->value.contiguous());
-      });
-}
-
-TensorHandle LocalExecutor::flat(DType dtype, std::int64_t elements) {
-  return guarded(
-      device_, [] { return "a buffer"; },
-      [&] {
-        const WithoutAutograd guard;
-        return make_handle(at::empty({elements}, at::TensorOptions().dtype(scalar_type(dtype)).device(device_)));
-      });
-}
-
-TensorHandle LocalExecutor::view(const TensorHandle& flat, std::int64_t offset, std::span<const std::int64_t> sizes) {
-  const WithoutAutograd guard;
-  const at::IntArrayRef shape(sizes.data(), sizes.size());
-  return make_handle(flat->value.narrow(0, offset, element_count(sizes)).view(shape));
 }
 
 void LocalExecutor::clear_contexts() {

@@ -14,6 +14,8 @@
 #include <span>
 #include <vector>
 
+#include "graph/graph.h"
+
 namespace motley {
 
 class OpContext {
@@ -33,8 +35,11 @@ class OpContext {
   std::vector<at::Tensor> backward(std::span<const std::int32_t> seeds, std::span<const at::Tensor> gradients,
                                    std::span<const std::int32_t> places);
 
-  // Gradients computed beside others, for the backward op that will ask for them.
-  std::optional<std::vector<at::Tensor>> stash;
+  struct Stash {
+    OpId op;  // the backward op that will ask for them
+    std::vector<at::Tensor> gradients;
+  };
+  std::optional<Stash> stash;  // computed beside those of another backward op
   std::int32_t runs_left = 0;  // backward ops that have not run yet
 
  private:

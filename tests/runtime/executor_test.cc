@@ -193,6 +193,19 @@ TEST_F(ExecutorTest, NormalizationsGiveBothGradientsInEitherOrder) {
   EXPECT_THAT(values(run(op.dx, 1, {seed})[0]), testing::ElementsAreArray(dx));
 }
 
+TEST_F(ExecutorTest, AKeptContextGivesTheSameGradientAgain) {
+  const OneOp op = layer_norm();
+  open(op);
+  run(op.forward, 1,
+      {put(make_host_tensor(DType::kFloat32, {1, 64})), put(floats({64}, std::vector<float>(64, 1))),
+       put(make_host_tensor(DType::kFloat32, {64}))});
+  const TensorHandle seed = put(floats({1, 64}, std::vector<float>(64, 2)));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(sizes_of(executor_->run(op.dx, 1, {seed}, {.keep_context = true})[0]), ElementsAre(1, 64));
+  }
+  EXPECT_EQ(values(run(op.dw, 1, {seed})[1])[0], 2);
+}
+
 TEST_F(ExecutorTest, DropoutRepeatsWithItsSeed) {
   const OneOp op("aten::dropout.default", {{"input", InputRef{0}}, {"p", 0.5}, {"train", true}}, {{{kBatch, 1024}}},
                  {{kBatch, 1024}});
