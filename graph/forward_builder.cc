@@ -28,7 +28,7 @@ TensorId ForwardBuilder::add_tensor(const std::string& name, const TensorMeta& m
   tensor.role = role;
   tensor.requires_gradient = requires_gradient;
   graph_.tensors.push_back(std::move(tensor));
-  places_.push_back({meta, true});
+  places_.push_back({meta, meta.strides_known});
   return static_cast<TensorId>(graph_.tensors.size()) - 1;
 }
 
@@ -37,7 +37,7 @@ bool ForwardBuilder::views_storage(const Call& call, const std::vector<std::opti
   if (is_view(call.target)) return true;
   if (!is_reshape(call.target) || outputs.size() != 1 || !outputs[0]) return false;
   const TensorMeta& from = meta(call.inputs[0]);
-  return can_view(from.shape, from.strides, outputs[0]->shape);
+  return from.strides_known && can_view(from.shape, from.strides, outputs[0]->shape);
 }
 
 std::vector<TensorId> ForwardBuilder::add(const Call& call, const std::vector<std::optional<TensorMeta>>& outputs,
@@ -68,7 +68,7 @@ std::vector<TensorId> ForwardBuilder::add(const Call& call, const std::vector<st
     }
     const TensorId id =
         add_tensor(output_names[i], *outputs[i], TensorRole::kActivation, gradient && is_floating(outputs[i]->dtype));
-    places_.back().sure = sure;
+    places_.back().sure = sure && outputs[i]->strides_known;
     Tensor& made = graph_.tensors.back();
     made.producer = static_cast<OpId>(graph_.ops.size());
     if (op.is_view) {

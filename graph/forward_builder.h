@@ -17,6 +17,7 @@ struct TensorMeta {
   DType dtype = DType::kFloat32;
   Shape shape;
   Shape strides;
+  bool strides_known = true;  // false: `strides` is a guess
 };
 
 // An op to be added. `inputs` are what the arguments' InputRefs point at.

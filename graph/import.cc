@@ -50,11 +50,8 @@ Importer::Importer(const Pt2File& file)
       case schema::OutputSpec::Tag::LOSS_OUTPUT:
         count(spec.get_loss_output().get_arg().get_name());
         break;
-      case schema::OutputSpec::Tag::BUFFER_MUTATION: {
-        const schema::BufferMutationSpec& mutation = spec.get_buffer_mutation();
-        mutations_[mutation.get_arg().get_name()] = mutation.get_buffer_name();
+      case schema::OutputSpec::Tag::BUFFER_MUTATION:
         break;
-      }
       case schema::OutputSpec::Tag::USER_INPUT_MUTATION:
         break;  // a batch of data is not used again
       default:
@@ -68,6 +65,11 @@ Importer::Importer(const Pt2File& file)
 Graph Importer::run() {
   Scope scope{program_.get_graph_module().get_graph(), {}, true};
   bind_inputs(scope);
+  for (const schema::OutputSpec& spec : program_.get_graph_module().get_signature().get_output_specs()) {
+    if (spec.tag() != schema::OutputSpec::Tag::BUFFER_MUTATION) continue;
+    const std::string& argument = buffers_.at(spec.get_buffer_mutation().get_buffer_name());
+    mutated_.insert(aliasing_.state_of(scope.values.at(argument)));
+  }
   import_nodes(scope);
   write_mutated_buffers(scope);
   const TensorId loss = find_loss(scope);
@@ -144,11 +146,12 @@ void Importer::write_mutated_buffers(Scope& scope) {
     if (spec.tag() != schema::OutputSpec::Tag::BUFFER_MUTATION) continue;
     const std::string& value = spec.get_buffer_mutation().get_arg().get_name();
     const std::string& buffer = spec.get_buffer_mutation().get_buffer_name();
-    const auto computed = scope.values.find(value);
-    if (computed == scope.values.end()) continue;  // its batch norm writes it by itself
+    const Handle& computed = scope.values.at(value);
+    const Handle& state = scope.values.at(buffers_.at(buffer));
+    if (aliasing_.state_of(computed) == aliasing_.state_of(state)) continue;  // a batch norm has written it by itself
     Call context;
     context.name = "write_" + buffers_.at(buffer);
-    aliasing_.write(scope.values.at(buffers_.at(buffer)), aliasing_.read(computed->second), context);
+    aliasing_.write(state, aliasing_.read(computed), context);
   }
 }
 

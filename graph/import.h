@@ -8,6 +8,9 @@
 // aten::copy_ where a buffer gets a new value. What changes no result is gone: assertions, symbolic-size arithmetic,
 // casts to the same dtype, dropout that does nothing, copies that nobody writes to, and whatever the loss does not
 // need.
+//
+// A program that went through run_decompositions() is read too; but PyTorch drops detach and no_grad on that way, so
+// train from the program as torch.export.export returns it.
 
 #include "graph/graph.h"
 #include "graph/pt2_file.h"

@@ -136,9 +136,11 @@ void Importer::import_call(Step& step) {
     }
   }
   const bool all = std::all_of(step.metas.begin(), step.metas.end(), [](const auto& meta) { return meta.has_value(); });
-  const bool reshapes = is_reshape(call.target) && single &&
-                        can_view(step.inputs[0].meta().shape, step.inputs[0].meta().strides, step.metas[0]->shape);
-  if (!call.inputs.empty() && all && (is_view(call.target) || reshapes)) {
+  const auto reshapes = [&] {
+    const TensorMeta& from = step.inputs[0].meta();
+    return is_reshape(call.target) && from.strides_known && can_view(from.shape, from.strides, step.metas[0]->shape);
+  };
+  if (!call.inputs.empty() && all && (is_view(call.target) || (single && reshapes()))) {
     std::vector<TensorMeta> metas;
     for (const auto& meta : step.metas) metas.push_back(*meta);
     const std::vector<Handle> views = aliasing_.view(step.inputs[0], call, metas, step.outputs);
@@ -262,25 +264,26 @@ void Importer::import_norm(Step& step) {
   }
 }
 
-// A functional program returns the new running statistics; the op that writes them itself does the same in one pass.
+// A functional program returns the new running statistics; the op that writes the buffers itself does the same in one
+// pass. Right when nobody reads the old statistics later, and the buffer ends up with new ones.
 bool Importer::import_functional_norm(Step& step) {
   Call& call = step.call;
   if (base_name(call.target) != "_native_batch_norm_legit_functional" || step.outputs.size() != 5) return false;
-  const auto writes = [&](const char* argument, const std::string& output) {
-    const std::int32_t place = input_place(call, argument);
-    const auto mutation = mutations_.find(output);
-    if (place < 0 || mutation == mutations_.end() || uses_.contains(output)) return false;
-    const std::string& buffer = buffers_.at(mutation->second);
-    return uses_[buffer] == 1 && aliasing_.state_of(step.inputs[static_cast<std::size_t>(place)]) ==
-                                     aliasing_.state_of(step.scope.values.at(buffer));
-  };
   if (uses_.contains(step.outputs[1]) || uses_.contains(step.outputs[2])) return false;
-  if (!writes("running_mean", step.outputs[3]) || !writes("running_var", step.outputs[4])) return false;
+  std::vector<Handle> statistics;
+  for (const schema::NamedArgument& argument : step.node.get_inputs()) {
+    if (argument.get_name() != "running_mean" && argument.get_name() != "running_var") continue;
+    if (argument.get_arg().tag() != Tag::AS_TENSOR) return false;
+    const std::string& name = argument.get_arg().get_as_tensor().get_name();
+    statistics.push_back(step.scope.values.at(name));
+    if (uses_[name] != 1 || !mutated_.contains(aliasing_.state_of(statistics.back()))) return false;
+  }
   call.target = "aten::batch_norm.default";
   call.arguments.push_back({"cudnn_enabled", true});
+  if (statistics.size() != 2 || !is_training_norm(call)) return false;
+  for (std::size_t i = 0; i < 2; ++i) bind(step, 3 + i, statistics[i]);
   step.outputs.resize(1);
   step.metas.resize(1);
-  if (!is_training_norm(call)) return false;
   import_norm(step);
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/aliasing.h"
@@ -59,10 +60,10 @@ class Importer {
   ProgramReader reader_;
   ForwardBuilder builder_;
   Aliasing aliasing_;
-  std::unordered_map<std::string, int> uses_;               // of the program's own values, by its nodes and results
-  std::unordered_map<std::string, std::string> mutations_;  // value that a buffer gets in the end: the buffer's name
-  std::unordered_map<std::string, std::string> buffers_;    // the buffer's name: its argument
-  std::vector<std::pair<StoredTensor, TensorId>> stored_;   // state that is bound, to find tied weights
+  std::unordered_map<std::string, int> uses_;             // of the program's own values, by its nodes and results
+  std::unordered_map<std::string, std::string> buffers_;  // the buffer's name: its argument
+  std::unordered_set<TensorId> mutated_;  // buffers that a functional program gives a new value in the end
+  std::vector<std::pair<StoredTensor, TensorId>> stored_;  // state that is bound, to find tied weights
   std::vector<TensorId> inputs_;
 };
 

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "base/error.h"
+#include "graph/strides.h"
 
 namespace motley {
 namespace {
@@ -95,7 +96,13 @@ TensorMeta ProgramReader::meta(const schema::Graph& graph, const std::string& te
   TensorMeta meta;
   meta.dtype = dtype_from_code(static_cast<std::int64_t>(described.get_dtype()));
   for (const schema::SymInt& number : described.get_sizes()) meta.shape.push_back(size(number));
-  for (const schema::SymInt& number : described.get_strides()) meta.strides.push_back(size(number));
+  try {
+    for (const schema::SymInt& number : described.get_strides()) meta.strides.push_back(size(number));
+  } catch (const Error&) {
+    // PyTorch writes some strides with minima and maxima; nothing depends on them but what can be left out.
+    meta.strides = dense_strides(meta.shape);
+    meta.strides_known = false;
+  }
   return meta;
 }
 
@@ -203,7 +210,8 @@ std::string source_of(const schema::Node& node) {
     const std::size_t in_at = line_at == std::string_view::npos ? line_at : text.find(kIn, line_at);
     if (in_at == std::string_view::npos) break;
     const std::string_view path = text.substr(path_at, line_at - path_at);
-    const bool of_torch = path.starts_with("torch/") || path.find("-packages/torch/") != std::string_view::npos;
+    const bool of_torch =
+        path.starts_with("torch/") || path.starts_with("<") || path.find("-packages/torch/") != std::string_view::npos;
     if (of_torch && found_user) continue;
     found_user = found_user || !of_torch;
     const std::string_view function = text.substr(in_at + kIn.size());
