@@ -66,7 +66,7 @@ GlooMesh::GlooMesh(const std::shared_ptr<gloo::transport::Device>& device, const
     const std::string peer = rank_name(rendezvous, ranks_[place]);
     const auto theirs = rendezvous.store->get(address_key(key, place), left_of(timeout, start));
     if (!theirs) did_not_come(rendezvous, peer, timeout);
-    MOTLEY_CHECK(theirs->size() == address_bytes * (size - 1), "addresses of " + peer + " for the mesh " + key);
+    MOTLEY_CHECK(theirs->size() == address_bytes * (size - 1), "addresses of " + peer);
     const std::size_t begin = address_bytes * (rank < place ? rank : rank - 1);
     try {
       getPair(place)->connect({theirs->data() + begin, theirs->data() + begin + address_bytes});

@@ -88,7 +88,7 @@ class Probe {
     }
   }
 
-  void note(ProbedLink& link, Bytes bytes, std::vector<double> values) {
+  void note(ProbedLink& link, Bytes bytes, const std::vector<double>& values) {
     // No message is faster than an empty one.
     const Seconds floor = std::max(signal_, Seconds(1e-9));
     const Seconds time = std::max(median(values), floor);
