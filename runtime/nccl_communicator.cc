@@ -18,6 +18,7 @@
 #include "runtime/gloo_communicator.h"
 #include "runtime/message_matcher.h"
 #include "runtime/nccl_comm.h"
+#include "runtime/nccl_message.h"
 
 namespace motley {
 namespace {
@@ -28,85 +29,9 @@ using Note = MessageMatcher::Note;
 constexpr std::int32_t kNoteTag = 0;  // of the Gloo communicator, which carries nothing else point to point
 constexpr Seconds kForever{1e7};
 
-// Streams on which the caller's events are waited for, since the caller may drop an event before its message is
-// started.
-class Relays {
- public:
-  ~Relays() {
-    for (cudaStream_t stream : free_) cudaStreamDestroy(stream);
-  }
-  cudaStream_t take() {
-    std::lock_guard lock(mutex_);
-    cudaStream_t stream = nullptr;
-    if (free_.empty()) {
-      check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream for messages");
-    } else {
-      stream = free_.back();
-      free_.pop_back();
-    }
-    return stream;
-  }
-  void give(cudaStream_t stream) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(stream);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<cudaStream_t> free_;
-};
-
-// A message that may not have been started yet.
-struct Message {
-  Message(const std::shared_ptr<Relays>& all, NativeEvent event) : relays(event == nullptr ? nullptr : all) {
-    if (event == nullptr) return;
-    stream = relays->take();
-    check_cuda(cudaStreamWaitEvent(stream, static_cast<cudaEvent_t>(event), 0), "a message's event");
-    check_cuda(cudaEventRecord(ready.get(), stream), "a message's event");
-  }
-  ~Message() {
-    if (stream != nullptr) relays->give(stream);
-  }
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
-  NativeEvent ready_event() const { return stream == nullptr ? nullptr : ready.get(); }
-
-  const std::shared_ptr<Relays> relays;
-  cudaStream_t stream = nullptr;
-  CudaEvent ready, done;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool started = false;
-};
-
 struct FreeOnDevice {
   void operator()(void* memory) const { cudaFree(memory); }
 };
-
-ncclDataType_t nccl_type(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return ncclFloat32;
-    case DType::kFloat16:
-      return ncclFloat16;
-    case DType::kBFloat16:
-      return ncclBfloat16;
-    case DType::kFloat64:
-      return ncclFloat64;
-    case DType::kInt64:
-      return ncclInt64;
-    case DType::kInt32:
-      return ncclInt32;
-    case DType::kInt8:
-      return ncclInt8;
-    case DType::kUInt8:
-    case DType::kBool:
-      return ncclUint8;
-    case DType::kInt16:
-      break;
-  }
-  throw Error(ErrorKind::kUnsupported, "NCCL cannot sum " + to_string(dtype) + ": keep it on one device");
-}
 
 class NcclCommunicator : public Communicator {
  public:
@@ -218,7 +143,7 @@ class NcclCommunicator : public Communicator {
   }
 
   // Blocks until the message was started on this side.
-  void wait_started(Message& message, Seconds timeout, const std::string& what) {
+  void wait_started(NcclMessage& message, Seconds timeout, const std::string& what) {
     const auto start = Clock::now();
     std::unique_lock lock(message.mutex);
     while (!message.started) {
@@ -390,7 +315,7 @@ class NcclCommunicator : public Communicator {
   const Rendezvous rendezvous_;
   const int device_;
   const std::unique_ptr<Communicator> control_;
-  const std::shared_ptr<Relays> relays_ = std::make_shared<Relays>();
+  const std::shared_ptr<NcclRelays> relays_ = std::make_shared<NcclRelays>();
   std::unique_ptr<void, FreeOnDevice> nothing_;  // what empty messages send and receive
   std::vector<std::unique_ptr<Peer>> peers_;
   std::atomic<bool> aborted_{false};
@@ -403,7 +328,7 @@ class NcclCommunicator : public Communicator {
 
 class NcclPending : public Pending {
  public:
-  NcclPending(NcclCommunicator& owner, std::shared_ptr<Message> message, std::string what)
+  NcclPending(NcclCommunicator& owner, std::shared_ptr<NcclMessage> message, std::string what)
       : owner_(owner), message_(std::move(message)), what_(std::move(what)) {}
 
   void wait(Seconds timeout) override {
@@ -417,7 +342,7 @@ class NcclPending : public Pending {
 
  private:
   NcclCommunicator& owner_;
-  const std::shared_ptr<Message> message_;
+  const std::shared_ptr<NcclMessage> message_;
   const std::string what_;
 };
 
@@ -429,7 +354,7 @@ std::unique_ptr<Pending> NcclCommunicator::post(Bytes bytes, int peer, std::int3
   use_device();
   const std::string what = name_of(rank()) + (sends ? " sending " : " receiving ") + to_string(bytes) + " (tag " +
                            std::to_string(tag) + (sends ? ") to " : ") from ") + name_of(peer);
-  auto message = std::make_shared<Message>(relays_, ready);
+  auto message = std::make_shared<NcclMessage>(relays_, ready);
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(bytes.value, 1));
   void* nothing = static_cast<char*>(nothing_.get()) + (sends ? 0 : 1);
   const MessageMatcher::Start start = [=, this] {
