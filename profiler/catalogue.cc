@@ -113,6 +113,7 @@ FlopsPerSecond DeviceKind::peak(DType dtype) const {
 const std::vector<DeviceKind>& device_kinds() {
   static const std::vector<DeviceKind> kKinds = [] {
     std::vector<DeviceKind> kinds;
+    kinds.reserve(kRows.size());
     for (const Row& row : kRows) kinds.push_back(made(row));
     return kinds;
   }();

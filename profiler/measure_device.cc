@@ -46,6 +46,7 @@ Seconds message_seconds() {
   const std::shared_ptr<Store> store = make_memory_store();
   std::vector<double> seconds;
   std::vector<std::thread> ranks;
+  ranks.reserve(2);
   std::vector<std::exception_ptr> failures(2);
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {

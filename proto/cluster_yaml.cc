@@ -67,7 +67,8 @@ class Reader {
     for (const auto& entry : node) {
       const std::string key = text(entry.first, "a key");
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        refuse(entry.first, (what + " has no key ").append(key) + did_you_mean(key, keys) + "; its keys are" + known);
+        refuse(entry.first, std::string(what).append(" has no key ").append(key).append(did_you_mean(key, keys)) +
+                                "; its keys are" + known);
       }
       if (!seen.insert(key).second) refuse(entry.first, "the key " + key + " stands twice: remove one of the two");
     }
