@@ -7,7 +7,8 @@
 // tensors lie in memory as they will; but an op whose signature ran before is not run again: the earlier result stands
 // in for its own. So a model's depth costs nothing. Only ops that make integers always run, so that indices fit what
 // they index. A backward op is run right after its forward op, together with its siblings (runtime/executor.h says
-// why). The first pass warms up and tells memory; further passes, as many as the budget allows, give the times.
+// why). The first run of each warms up and tells memory, the next ones, with that memory at hand as in all iterations
+// but the first, give the times: one at once, more in further passes as the budget allows.
 //
 // The budget is for everything, larger batches getting more of it. An op whose repeats would not fit, judged by the
 // smaller batches, is left out at a batch size; its curve then goes on from there.
@@ -56,7 +57,8 @@ std::vector<std::int64_t> profile_batches(std::int64_t most);
 // that cannot run, naming it; a batch that memory does not hold ends the measuring unless it is the first.
 Profile measure(const Graph& graph, const std::string& device, const MeasureOptions& options);
 
-// Of a device as a whole: slices and sums, messages, context. For an accelerator the last two are the catalogue's.
+// Of a device as a whole: slices and sums, messages, context (the process as it is, so call it before measure). For an
+// accelerator the last two are the catalogue's.
 DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed);
 
 // Of "cpu" on this machine: the processor's name, LibTorch's version, and as kind "cpu", or "cpu@SHARE" where `speed`
