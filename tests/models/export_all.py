@@ -123,6 +123,7 @@ small: dict[str, Callable[[], Example]] = {
 
 full: dict[str, Callable[[], Example]] = {
     "gpt2": lambda: text(gpt2(), 128, 50257),
+    "gpt2-two-layers": lambda: text(gpt2(n_layer=2), 128, 50257),
     "bert": lambda: text(bert(), 128, 30522),
     "resnet50": lambda: images(torchvision.models.resnet50(), 224, 1000),
     "vgg19": lambda: images(torchvision.models.vgg19(), 224, 1000),
