@@ -11,7 +11,6 @@
 #include "agent/safetensors.h"
 #include "base/error.h"
 #include "bench/one_device.h"
-#include "graph/import.h"
 #include "graph/pt2_file.h"
 #include "graph/training_graph.h"
 
@@ -26,7 +25,7 @@ double process_seconds() {
 }
 
 void run(const std::string& model, const std::string& data, double seconds) {
-  const Graph graph = make_training_graph(import_pt2(Pt2File::open(model)), {});
+  const Graph graph = load_training_graph(model, {});
   const SafetensorsFile inputs(data);
   const std::unique_ptr<Executor> executor = Executor::open("cpu", graph);
   const NamedTensor* first = inputs.find("input." + graph.tensors[graph.inputs.at(0)].name);

@@ -5,6 +5,7 @@ NAME.pt2 is a small model with weights, NAME.safetensors a batch of data for it 
 its published size without weights.
 """
 
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -100,6 +101,25 @@ def small_vgg19() -> nn.Module:
     return module
 
 
+def small_inception() -> nn.Module:
+    """A quarter of the channels."""
+    blocks = torchvision.models.inception
+
+    def thin(channels_in: int, channels_out: int, **options: Any) -> nn.Module:
+        return blocks.BasicConv2d(channels_in if channels_in == 3 else channels_in // 4, channels_out // 4, **options)
+
+    parts = [blocks.InceptionA, blocks.InceptionB, blocks.InceptionC, blocks.InceptionD, blocks.InceptionE]
+    model: Any = blocks.Inception3(
+        aux_logits=False,
+        init_weights=False,
+        dropout=0.0,
+        inception_blocks=[thin, *(functools.partial(part, conv_block=thin) for part in parts), blocks.InceptionAux],
+    )
+    model.fc = nn.Linear(512, 10)
+    module: nn.Module = model
+    return module
+
+
 small: dict[str, Callable[[], Example]] = {
     "gpt2": lambda: text(gpt2(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=2)),
     "bert": lambda: text(bert(max_position_embeddings=32, **tokens)),
@@ -119,6 +139,7 @@ small: dict[str, Callable[[], Example]] = {
     ),
     "vgg": lambda: images(small_vgg19(), 32),
     "mobilenet": lambda: images(torchvision.models.mobilenet_v2(num_classes=10, width_mult=0.25, dropout=0.0), 64),
+    "inception": lambda: images(small_inception(), 75),
 }
 
 full: dict[str, Callable[[], Example]] = {

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "bench/one_device.h"
-#include "graph/import.h"
 #include "graph/training_graph.h"
 #include "runtime/dispatch_check.h"
 
@@ -51,7 +50,7 @@ class ExamplesTest : public testing::TestWithParam<std::string> {
     return nullptr;
   }
 
-  Graph graph_ = make_training_graph(import_pt2(Pt2File::open(file(".pt2"))), {});
+  Graph graph_ = load_training_graph(file(".pt2"), {});
   std::unique_ptr<Executor> executor_ = Executor::open("cpu", graph_);
 };
 
@@ -79,7 +78,8 @@ TEST_P(ExamplesTest, LossGradientsAndBuffersEqualPyTorchs) {
 
 TEST_P(ExamplesTest, PassTheDispatchCheck) { check_dispatch(graph_, *executor_); }
 
-INSTANTIATE_TEST_SUITE_P(Models, ExamplesTest, testing::Values("gpt2", "bert", "llama", "resnet", "vgg", "mobilenet"),
+INSTANTIATE_TEST_SUITE_P(Models, ExamplesTest,
+                         testing::Values("gpt2", "bert", "llama", "moe", "resnet", "vgg", "mobilenet", "inception"),
                          [](const auto& model) { return model.param; });
 
 }  // namespace
