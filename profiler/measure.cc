@@ -386,18 +386,6 @@ class Measurement {
 
 }  // namespace
 
-std::vector<std::int64_t> profile_batches(std::int64_t most) {
-  MOTLEY_CHECK(most >= 1, "batch sizes up to " + std::to_string(most));
-  constexpr double kStep = 4;
-  const double steps = std::ceil(std::log(static_cast<double>(most)) / std::log(kStep) - 1e-9);
-  std::vector<std::int64_t> batches{1};
-  for (int i = 1; i <= static_cast<int>(steps); ++i) {
-    const std::int64_t batch = std::llround(std::pow(static_cast<double>(most), i / steps));
-    if (batch > batches.back()) batches.push_back(batch);
-  }
-  return batches;
-}
-
 Profile measure(const Graph& graph, const std::string& device, const MeasureOptions& options) {
   return Measurement(graph, device, options).run();
 }
