@@ -30,6 +30,16 @@ std::string quoted(const std::string& text) {
   return out.c_str();
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += " " + name;
+  return text;
+}
+
+std::string no_key(const std::string& what, const std::string& key, const std::vector<std::string>& keys) {
+  return what + " has no key " + key + did_you_mean(key, keys) + "; its keys are" + joined(keys);
+}
+
 class Reader {
  public:
   Reader(std::string source, const Graph& graph, const Cluster& cluster)
@@ -59,14 +69,12 @@ class Reader {
 
  private:
   void check_keys(const YAML::Node& map, const std::string& what, const std::vector<std::string>& keys) const {
-    std::string known;
-    for (const std::string& key : keys) known += " " + key;
-    if (!map.IsMap()) refuse(map, what + " is written as KEY: VALUE with the keys" + known);
+    if (!map.IsMap()) refuse(map, what + " is written as KEY: VALUE with the keys" + joined(keys));
     std::set<std::string> seen;
     for (const auto& entry : map) {
       const std::string key = text(entry.first);
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        refuse(entry.first, (what + " has no key ").append(key) + did_you_mean(key, keys) + "; its keys are" + known);
+        refuse(entry.first, no_key(what, key, keys));
       }
       if (!seen.insert(key).second) refuse(entry.first, "the key " + key + " stands twice: remove one of the two");
     }
@@ -130,10 +138,8 @@ class Reader {
     for (const Device& device : cluster_.devices) names.push_back(device.name);
     const auto found = std::find(names.begin(), names.end(), text(node));
     if (found == names.end()) {
-      std::string known;
-      for (const std::string& name : names) known += " " + name;
       refuse(node, "there is no device " + text(node) + did_you_mean(text(node), names) + "; " + cluster_.source +
-                       " has" + known);
+                       " has" + joined(names));
     }
     return static_cast<DeviceIndex>(found - names.begin());
   }
