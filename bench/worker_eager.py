@@ -18,10 +18,9 @@ from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, ResNet
 
 root = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(root), str(root / "python")]
+sys.path[:0] = [str(root / "python"), str(root / "examples")]
+from common import ImageLoss, NextTokenLoss  # noqa: E402
 from motley import export_model  # noqa: E402
-
-from examples.common import ImageLoss, NextTokenLoss  # noqa: E402
 
 Example = tuple[nn.Module, dict[str, Tensor]]
 

@@ -1,5 +1,7 @@
 """Exports MobileNet-v2 (torchvision) with its cross entropy."""
 
+from typing import Any
+
 import common
 import torch
 from torchvision.models.mobilenetv2 import MobileNetV2
@@ -12,13 +14,14 @@ def main() -> None:
     options = parser.parse_args()
 
     def make() -> torch.nn.Module:
-        model: torch.nn.Module = MobileNetV2(options.classes, options.width, dropout=options.dropout)
+        model: Any = MobileNetV2(options.classes, options.width, dropout=options.dropout)
         if options.channels != 3:
             first = model.features[0][0]
             model.features[0][0] = torch.nn.Conv2d(
                 options.channels, first.out_channels, 3, stride=2, padding=1, bias=False
             )
-        return model
+        module: torch.nn.Module = model
+        return module
 
     common.export_image_model(options, common.build(options, make))
 

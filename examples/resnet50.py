@@ -1,5 +1,7 @@
 """Exports ResNet-50 (torchvision) with its cross entropy."""
 
+from typing import Any
+
 import common
 import torch
 from torchvision.models.resnet import Bottleneck, ResNet
@@ -15,12 +17,13 @@ def main() -> None:
     options = parser.parse_args()
 
     def make() -> torch.nn.Module:
-        model: torch.nn.Module = ResNet(Bottleneck, options.layers, options.classes, width_per_group=options.width)
+        model: Any = ResNet(Bottleneck, options.layers, options.classes, width_per_group=options.width)
         if options.channels != 3:
             model.conv1 = torch.nn.Conv2d(options.channels, 64, 7, stride=2, padding=3, bias=False)
         if options.dropout > 0:
             model.fc = torch.nn.Sequential(torch.nn.Dropout(options.dropout), model.fc)
-        return model
+        module: torch.nn.Module = model
+        return module
 
     common.export_image_model(options, common.build(options, make))
 

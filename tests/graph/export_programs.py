@@ -25,14 +25,20 @@ class Small(nn.Module):
             self.linear.weight.copy_(torch.arange(2.0 * outputs).view(outputs, 2))
             self.linear.bias.zero_()
 
+    def line(self, x: Tensor) -> Tensor:
+        result: Tensor = self.linear(x)
+        return result
+
 
 class Classifier(Small):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return functional.cross_entropy(self.linear(x), y)
+        return functional.cross_entropy(self.line(x), y)
 
 
 class Stored(Small):
     """Weights that are stored strided, with an offset, and in shared memory."""
+
+    halves: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,13 +50,13 @@ class Stored(Small):
         self.constant = torch.tensor([5, 6])
 
     def forward(self, x: Tensor) -> Tensor:
-        h = functional.linear(x, self.tied) + functional.linear(x, self.turned) + self.linear(x)
+        h = functional.linear(x, self.tied) + functional.linear(x, self.turned) + self.line(x)
         return (h.sum(1) * self.part.sum() + self.halves.sum() + self.constant.sum()).mean()
 
 
 class InPlace(Small):
     def forward(self, x: Tensor) -> Tensor:
-        h = self.linear(x)
+        h = self.line(x)
         before = h.view(-1)
         h.relu_()
         h[:, 0] = 0.0
@@ -63,16 +69,19 @@ class Norm(Small):
         self.norm = nn.BatchNorm1d(3)
 
     def forward(self, x: Tensor) -> Tensor:
-        return (self.norm(self.linear(x)) ** 2).mean()
+        normal: Tensor = self.norm(self.line(x))
+        return (normal**2).mean()
 
 
 class State(Small):
+    table: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("table", torch.zeros(4, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        h = self.linear(x)
+        h = self.line(x)
         with torch.no_grad():
             self.table[1] = h.mean(0)
         return (h * self.table.sum(0)).mean()
@@ -82,7 +91,7 @@ class Needless(Small):
     """Whatever can go: only linear, sum and mean are left."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        h = functional.dropout(self.linear(x), 0.0)
+        h = functional.dropout(self.line(x), 0.0)
         h = functional.dropout(h, 0.5, training=False)
         h = h.to(torch.float32).contiguous()[:].expand(-1, 3).clone() * 1.0
         unused = h.exp()
@@ -91,20 +100,20 @@ class Needless(Small):
 
 class Random(Small):
     def forward(self, x: Tensor) -> Tensor:
-        h = functional.dropout(self.linear(x), 0.5)
+        h = functional.dropout(self.line(x), 0.5)
         return functional.scaled_dot_product_attention(h[:, None], h[:, None], h[:, None], dropout_p=0.1).mean()
 
 
 class Views(Small):
     def forward(self, x: Tensor) -> Tensor:
-        a, b, c = self.linear(x).split(1, dim=1)
+        a, b, c = self.line(x).chunk(3, dim=1)
         turned = torch.cat([a, b, c], 1).t()
         return (turned.reshape(-1).sum() + turned.t().reshape(-1).mean()) + 0 * c.reshape(-1, 1, 1).sum()
 
 
 class NoGradient(Small):
     def forward(self, x: Tensor) -> Tensor:
-        h = self.linear(x)
+        h = self.line(x)
         with torch.no_grad():
             scale = h.exp() * x.shape[0]
         return (h * scale * h.detach().sum()).mean()
@@ -113,35 +122,35 @@ class NoGradient(Small):
 class Sizes(Small):
     def forward(self, x: Tensor) -> Tensor:
         pairs = (x[:, None] + x[None]).view(-1, 2)  # B * B rows
-        return self.linear(pairs).mean() + torch.arange(2 * x.shape[0] + 1).sum()
+        return self.line(pairs).mean() + torch.arange(2 * x.shape[0] + 1).sum()
 
 
 class Halves(Small):
     def forward(self, x: Tensor) -> Tensor:
-        return self.linear(x).mean() + torch.ones(x.shape[0] // 2 + 1).sum()
+        return self.line(x).mean() + torch.ones(x.shape[0] // 2 + 1).sum()
 
 
 class PerSample(Small):
     def forward(self, x: Tensor) -> Tensor:
-        return self.linear(x).mean(1)
+        return self.line(x).mean(1)
 
 
 class Counts(Small):
     def forward(self, x: Tensor) -> Tensor:
-        return self.linear(x).argmax()
+        return self.line(x).argmax()
 
 
 class Branches(Small):
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
-        return self.linear(result).mean()
+        return self.line(result).mean()
 
 
 class WritesParameter(Small):
     def forward(self, x: Tensor) -> Tensor:
         with torch.no_grad():
             self.linear.weight.clamp_(-1.0, 1.0)
-        return self.linear(x).mean()
+        return self.line(x).mean()
 
 
 def export(module: nn.Module, inputs: Inputs, symbolic: tuple[Any, ...] | None = None) -> torch.export.ExportedProgram:
