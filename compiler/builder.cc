@@ -22,6 +22,7 @@ Builder::Builder(const CompilerTables& tables, const Placement& placement, std::
       batch_(batch),
       writer_(tables),
       resharder_(writer_, placement),
+      forward_(tables.graph.ops.size() * static_cast<std::size_t>(tables.devices()), kNone),
       is_complete_(tables.tensors.size()) {}
 
 TaskGraph Builder::build(const Strategy& strategy) {
@@ -64,7 +65,10 @@ void Builder::instance(OpId id, const Replica& replica) {
     outputs_.push_back(writer_.add_value(output, replica.device, replica.begin, replica.end, alias));
     resharder_.put(outputs_.back());
   }
-  writer_.compute(id, replica.device, replica.samples(), inputs_, outputs_);
+  const TaskId task = writer_.compute(id, replica.device, replica.samples(), inputs_, outputs_);
+  forward_[static_cast<std::size_t>(key(id, replica.device))] = task;
+  // Autograd's context is no value: a quotient's gradient needs nothing but its inputs, and still comes after it.
+  if (op.is_backward()) writer_.before(forward_[static_cast<std::size_t>(key(op.forward, replica.device))], task);
 }
 
 // Fills inputs_. False when no gradient reached this replica, so that nothing is to be done there.

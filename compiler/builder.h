@@ -53,6 +53,7 @@ class Builder {
   Resharder resharder_;
   Side completed_;                 // partial values made whole over their group
   Side gathered_;                  // gradients brought to a holder of what they are gradients of; may be kNone
+  std::vector<TaskId> forward_;    // by op and device: where a backward op finds what its forward op kept
   std::vector<char> is_complete_;  // by tensor: completed_ or gathered_ has it
   std::vector<NodeId> inputs_;     // of the instance being made
   std::vector<NodeId> outputs_;

@@ -35,6 +35,7 @@ class TaskWriter {
   // `inputs`: those of the first member, then of the next. Returns the outputs in the same order.
   std::vector<NodeId> all_reduce(OpId op, std::span<const DeviceIndex> members, std::span<const NodeId> inputs);
 
+  void before(TaskId first, TaskId second) { graph_.order.emplace_back(first, second); }
   // Makes `later` wait for every compute task so far that read the parameter value or a view of it.
   void after_readers(NodeId parameter, TaskId later);
 
