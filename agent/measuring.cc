@@ -1,0 +1,89 @@
+#include "agent/measuring.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "graph/serialize.h"
+#include "profiler/measure.h"
+#include "profiler/profile_message.h"
+#include "runtime/emulation.h"
+#include "runtime/link_probe.h"
+
+namespace motley {
+namespace {
+
+constexpr double kUsable = 0.8;  // of a device's memory, for tensors of one op
+
+Fingerprint fingerprint_of(const proto::DeviceDescription& device, double speed) {
+  Fingerprint fingerprint = cpu_fingerprint(std::max(1, device.threads()), speed);
+  if (device.type() == "cpu") return fingerprint;
+  return {.kind = device.kind(), .model = device.model(), .torch = fingerprint.torch, .driver = device.driver()};
+}
+
+}  // namespace
+
+void run_profiling(const proto::DeviceDescription& device, const proto::ProfileTask& task, const EventSink& sink) {
+  const Graph graph = deserialize_graph(task.graph(), "the coordinator");
+  const std::string name = torch_device(device);
+  MeasureOptions options;
+  options.emulated_speed = device.emulation().empty() ? 1.0 : parse_emulation(device.emulation()).speed;
+  options.fingerprint = fingerprint_of(device, options.emulated_speed);
+  options.batches.assign(task.request().batches().begin(), task.request().batches().end());
+  options.max_batch = task.request().max_batch();
+  options.budget = Seconds{task.request().budget_seconds()};
+  options.memory = Bytes{static_cast<std::int64_t>(kUsable * static_cast<double>(device.memory()))};
+  for (const auto& known : task.request().known()) {
+    if (known.device() != options.fingerprint.device() || known.software() != options.fingerprint.software()) continue;
+    for (const std::int64_t batch : known.batches()) options.known.emplace(known.signature(), batch);
+  }
+  const auto tell = [&](const Profile& profile) {
+    proto::WorkerEvent event;
+    *event.mutable_profile() = to_message(profile);
+    sink(event);
+  };
+  options.progress = [&](const MeasureProgress& progress) {
+    proto::WorkerEvent event;
+    event.mutable_progress()->set_done(progress.signatures_done);
+    event.mutable_progress()->set_total(progress.signatures);
+    event.mutable_progress()->set_what("profiling batch size " + std::to_string(progress.batch) + " (" +
+                                       std::to_string(progress.batches_done + 1) + " of " +
+                                       std::to_string(progress.batches) + ")");
+    sink(event);
+  };
+  options.found = tell;
+  Profile device_costs;
+  device_costs.fingerprint = options.fingerprint;
+  device_costs.device = measure_device(name, options.fingerprint, options.emulated_speed);
+  tell(device_costs);
+  measure(graph, name, options);
+}
+
+void run_link_probe(const proto::LinkTask& task, Communicator& communicator, const proto::Meeting& meeting,
+                    const EventSink& sink) {
+  LinkProbeOptions options;
+  options.largest = Bytes{task.largest_bytes()};
+  options.budget = Seconds{task.budget_seconds()};
+  options.timeout = Seconds{meeting.timeout_seconds()};
+  std::vector<std::byte> scratch(2 * static_cast<std::size_t>(task.largest_bytes()));
+  const auto links = probe_links(communicator, communicator, scratch.data(), options);
+  if (communicator.rank() != 0) return;
+  proto::WorkerEvent event;
+  for (const ProbedLink& link : links) {
+    auto& figure = *event.mutable_links()->add_links();
+    figure.set_from(meeting.devices(link.from));
+    figure.set_to(meeting.devices(link.to));
+    figure.set_latency_seconds(link.latency.value);
+    figure.set_bytes_per_second(link.bandwidth.value);
+    figure.set_bytes_per_second_both_ways(link.bandwidth_both_ways.value);
+    figure.set_bytes_per_second_all_pairs(link.bandwidth_all_pairs.value);
+    for (const MessageTime& message : link.messages) {
+      auto& one = *figure.add_messages();
+      one.set_bytes(message.bytes.value);
+      one.set_seconds(message.time.value);
+      one.set_spread_seconds(message.spread.value);
+    }
+  }
+  sink(event);
+}
+
+}  // namespace motley

@@ -1,0 +1,18 @@
+#pragma once
+
+// A worker's other tasks: what its device and its links can do.
+
+#include "agent/training.h"
+#include "proto/worker.pb.h"
+#include "runtime/communicator.h"
+
+namespace motley {
+
+// Tells `sink` of progress and of profiles as they are measured. Throws what measure() throws.
+void run_profiling(const proto::DeviceDescription& device, const proto::ProfileTask& task, const EventSink& sink);
+
+// Called by all ranks; rank 0 tells `sink` of all links.
+void run_link_probe(const proto::LinkTask& task, Communicator& communicator, const proto::Meeting& meeting,
+                    const EventSink& sink);
+
+}  // namespace motley

@@ -1,0 +1,95 @@
+#include "agent/model_state.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/pt2_file.h"
+
+namespace motley {
+namespace {
+
+bool is_saved(TensorRole role) {
+  return role == TensorRole::kParameter || role == TensorRole::kBuffer || role == TensorRole::kOptimizerState;
+}
+
+std::vector<std::int64_t> sizes_of(const Tensor& tensor) {
+  std::vector<std::int64_t> sizes;
+  for (const BatchExpr& size : tensor.shape) sizes.push_back(size.at(1));
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<TensorId> saved_by(const Graph& graph, const Deployment& deployment, DeviceIndex device) {
+  std::vector<char> seen(graph.tensors.size());
+  std::vector<TensorId> mine;
+  for (const Program& program : deployment.programs) {
+    for (const Value& value : program.values) {
+      if (!value.persistent || seen[value.tensor] || !is_saved(graph.tensors[value.tensor].role)) continue;
+      seen[value.tensor] = 1;
+      if (program.device == device) mine.push_back(value.tensor);
+    }
+  }
+  return mine;
+}
+
+ModelState::ModelState(const Graph& graph, const Program& program, Executor& executor)
+    : graph_(graph), program_(program), executor_(executor), handles_(program.values.size()) {}
+
+void ModelState::set(ValueId value, const NamedTensor& tensor, const std::string& source) {
+  const Tensor& expected = graph_.tensors[program_.values[value].tensor];
+  if (tensor.dtype != expected.dtype || tensor.shape != sizes_of(expected)) {
+    throw Error(ErrorKind::kInvalidInput, source + ": '" + expected.name +
+                                              "' has another shape or dtype than in the model: it is of another model");
+  }
+  handles_[value] = executor_.from_host({tensor.dtype, tensor.shape, tensor.bytes});
+}
+
+void ModelState::load_model(const std::filesystem::path& model) {
+  const Pt2File file = Pt2File::open(model);
+  for (std::size_t i = 0; i < program_.values.size(); ++i) {
+    const auto value = static_cast<ValueId>(i);
+    if (!program_.values[i].persistent) continue;
+    const Tensor& tensor = graph_.tensors[program_.values[i].tensor];
+    if (tensor.role == TensorRole::kOptimizerState) {
+      handles_[i] = executor_.fill(program_.values[i].tensor, 1, 0.0);
+      continue;
+    }
+    const std::string bytes = file.read(tensor.name);
+    const StoredTensor& stored = file.tensors().at(tensor.name);
+    set(value, {tensor.name, stored.dtype, stored.sizes, std::as_bytes(std::span(bytes))}, model.string());
+  }
+}
+
+void ModelState::load_checkpoint(const std::filesystem::path& checkpoint) {
+  const SafetensorsFile file(checkpoint);
+  for (std::size_t i = 0; i < program_.values.size(); ++i) {
+    if (!program_.values[i].persistent) continue;
+    const Tensor& tensor = graph_.tensors[program_.values[i].tensor];
+    if (!is_saved(tensor.role)) continue;
+    const NamedTensor* found = file.find(tensor.name);
+    if (found == nullptr) {
+      throw Error(ErrorKind::kInvalidInput, checkpoint.string() + " has no tensor '" + tensor.name +
+                                                "': it is of another model or optimizer, or holds weights alone");
+    }
+    set(static_cast<ValueId>(i), *found, checkpoint.string());
+  }
+}
+
+void ModelState::save(const std::filesystem::path& path, const std::vector<TensorId>& tensors,
+                      bool with_optimizer) const {
+  std::vector<HostTensor> hosts;
+  std::vector<NamedTensor> named;
+  for (std::size_t i = 0; i < program_.values.size(); ++i) {
+    const TensorId id = program_.values[i].tensor;
+    if (!program_.values[i].persistent || std::find(tensors.begin(), tensors.end(), id) == tensors.end()) continue;
+    const Tensor& tensor = graph_.tensors[id];
+    if (tensor.role == TensorRole::kOptimizerState && !with_optimizer) continue;
+    const HostTensor& host = hosts.emplace_back(executor_.to_host(handles_[i]));
+    named.push_back({tensor.name, host.dtype, host.sizes, {}});
+  }
+  for (std::size_t i = 0; i < named.size(); ++i) named[i].bytes = hosts[i].bytes;
+  write_safetensors(path, std::move(named));
+}
+
+}  // namespace motley

@@ -1,0 +1,97 @@
+#include "agent/program.h"
+
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <yaml-cpp/yaml.h>
+
+#include <ctime>
+#include <iostream>
+
+#include "base/error.h"
+
+namespace motley {
+namespace {
+
+sigset_t ending_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+// The file's options as arguments, for those that the command line has not.
+std::vector<std::string> arguments_of_file(const std::string& path, CLI::App& app) {
+  YAML::Node root;
+  try {
+    root = YAML::LoadFile(path);
+  } catch (const YAML::BadFile&) {
+    throw Error(ErrorKind::kNotFound, path + ": cannot be read");
+  } catch (const YAML::ParserException& error) {
+    throw Error(ErrorKind::kInvalidInput, path + ":" + std::to_string(error.mark.line + 1) + ": " + error.msg);
+  }
+  const auto refuse = [&](const YAML::Node& node, const std::string& why) {
+    throw Error(ErrorKind::kInvalidInput, path + ":" + std::to_string(node.Mark().line + 1) + ": " + why);
+  };
+  if (root.IsNull()) return {};
+  if (!root.IsMap()) refuse(root, "an option and its value on each line are wanted, like 'listen: 127.0.0.1:7070'");
+  std::vector<std::string> arguments;
+  for (const auto& entry : root) {
+    const auto name = entry.first.as<std::string>();
+    const CLI::Option* option = app.get_option_no_throw("--" + name);
+    if (option == nullptr || name == "config" || name == "help")
+      refuse(entry.first, "there is no option '" + name + "'");
+    if (!entry.second.IsScalar()) refuse(entry.second, "'" + name + "' wants one value");
+    if (option->empty()) arguments.push_back("--" + name + "=" + entry.second.as<std::string>());
+  }
+  return arguments;
+}
+
+}  // namespace
+
+std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
+  std::string config;
+  std::string level = "info";
+  app.add_option("--config", config, "YAML file with any of these options");
+  app.add_option("--log-level", level, "trace, debug, info, warn, error or off")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+    if (!config.empty()) {
+      std::vector<std::string> arguments = arguments_of_file(config, app);
+      for (int i = argc - 1; i > 0; --i) arguments.emplace_back(argv[i]);  // CLI11 takes them from the back
+      app.parse(arguments);
+    }
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt(app.get_name()));
+  spdlog::set_level(spdlog::level::from_str(level));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+  return std::nullopt;
+}
+
+void take_signals() {
+  const sigset_t signals = ending_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+void wait_for_signal(const std::function<bool()>& done) {
+  const sigset_t signals = ending_signals();
+  const timespec poll{0, 200'000'000};
+  while (!done()) {
+    if (::sigtimedwait(&signals, nullptr, &poll) > 0) return;
+  }
+}
+
+int guarded_main(const std::string& name, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    std::cerr << name << ": " << error.what() << "\n";
+    return 1;
+  }
+}
+
+}  // namespace motley

@@ -1,0 +1,264 @@
+#include "agent/training.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "agent/checkpoint.h"
+#include "agent/safetensors.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "compiler/compiler.h"
+#include "graph/training_graph.h"
+#include "runtime/gloo_communicator.h"
+#include "tests/agent/python.h"
+#include "tests/agent/temporary_folder.h"
+
+namespace motley {
+namespace {
+
+// Every op takes a millisecond everywhere; only the order of programs follows from it.
+class EvenCosts : public CostModel {
+ public:
+  OpCost op(OpId, DeviceIndex, std::int64_t) const override { return {.time = Seconds{1e-3}}; }
+  Seconds memory_pass(DeviceIndex, Bytes) const override { return Seconds{1e-5}; }
+  Seconds message_overhead(DeviceIndex) const override { return Seconds{1e-5}; }
+  Bytes context(DeviceIndex) const override { return {}; }
+};
+
+// Devices a/0, b/0, c/0 on one switch; a worker of each is a thread of this process.
+class TrainingTest : public testing::Test {
+ protected:
+  static constexpr int kSteps = 50;
+  static constexpr std::int64_t kBatch = 8;
+
+  void SetUp() override {
+    const char* models = std::getenv("MOTLEY_TEST_MODELS");
+    ASSERT_NE(models, nullptr) << "run by ctest";
+    models_ = models;
+  }
+  void open(const std::string& model, OptimizerOptions::Kind kind) {
+    model_ = models_ / (model + ".pt2");
+    TrainingOptions options;
+    options.max_groups = 20;
+    options.optimizer.kind = kind;
+    const bool is_sgd = kind == OptimizerOptions::Kind::kSgd;
+    options.optimizer.learning_rate = is_sgd ? 0.05 : 1e-3;
+    options.optimizer.momentum = is_sgd ? 0.9 : 0;
+    options.optimizer.weight_decay = is_sgd ? 0 : 0.01;
+    graph_ = load_training_graph(model_.string(), options);
+    // PyTorch trains once for all tests.
+    static TemporaryFolder references;
+    const std::string name = model + (is_sgd ? "-sgd" : "-adamw");
+    data_ = references / (name + "-data");
+    reference_ = references / name;
+    if (std::filesystem::exists(reference_)) return;
+    run_python_file("tests/agent/reference_training.py",
+                    {model_.string(), data_.string(), std::to_string(kSteps), std::to_string(kBatch), "3",
+                     is_sgd ? "sgd" : "adamw", reference_.string()});
+  }
+  Cluster cluster(std::size_t devices) const {
+    std::string yaml = "nodes:\n";
+    for (std::size_t i = 0; i < devices; ++i) {
+      yaml += std::string("  - {name: ") + "abc"[i] + ", devices: [{kind: cpu, memory: 1GiB}]}\n";
+    }
+    yaml += "switches: [net]\nlinks:\n";
+    for (std::size_t i = 0; i < devices; ++i) {
+      yaml += std::string("  - {between: [") + "abc"[i] + ", net], bandwidth: 10Gbps, latency: 20us}\n";
+    }
+    return parse_cluster(yaml, "test", [](const std::string&) {
+      return KindDefaults{Bytes{1 << 30}, BytesPerSecond{1e10}, Seconds{1e-6}};
+    });
+  }
+  // Group g gets decision g modulo their number.
+  Deployment deploy(std::size_t devices, const std::vector<GroupDecision>& decisions) {
+    Strategy strategy{.name = "test", .bucket = Bytes{16 << 10}};
+    for (std::size_t g = 0; g < graph_.groups.size(); ++g) strategy.groups.push_back(decisions[g % decisions.size()]);
+    auto result = compile(graph_, cluster(devices), EvenCosts(), strategy, kBatch);
+    if (const auto* reason = std::get_if<NotCompilable>(&result)) throw std::runtime_error(reason->reason);
+    return std::get<Deployment>(std::move(result));
+  }
+
+  struct Outcome {
+    std::vector<double> losses;
+    std::vector<std::filesystem::path> weights;      // parts
+    std::vector<std::filesystem::path> checkpoints;  // parts
+    std::size_t timeline_events = 0;
+  };
+  // Trains on threads; `change` may change the task of a rank.
+  Outcome train(const Deployment& deployment, const std::function<void(int, proto::TrainTask&)>& change = {}) {
+    Outcome outcome;
+    outcome.losses.assign(kSteps, 0);
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto store = make_memory_store();
+    const auto size = static_cast<int>(deployment.programs.size());
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < size; ++rank) {
+        threads.emplace_back([&, rank] {
+          try {
+            proto::TrainTask task;
+            for (const Program& program : deployment.programs) task.add_device_of_rank(program.device);
+            task.set_device(task.device_of_rank(rank));
+            task.set_model(model_.string());
+            task.set_data(data_.string());
+            task.set_seed(3);
+            task.set_iterations(kSteps);
+            task.set_save_weights(true);
+            task.set_output(folder_.path().string());
+            task.set_message_timeout_seconds(60);
+            task.add_timeline_iterations(1);
+            if (change) change(rank, task);
+            proto::Meeting meeting;
+            meeting.set_timeout_seconds(30);
+            const auto executor = Executor::open("cpu", graph_);
+            const auto communicator =
+                make_gloo_communicator({.store = store, .rank = rank, .size = size, .timeout = Seconds{30}});
+            run_training(task, graph_, deployment, *executor, *communicator, meeting, 1.0, [&](const auto& event) {
+              const std::scoped_lock lock(mutex);
+              if (event.has_metrics()) outcome.losses[event.metrics().iteration()] += event.metrics().loss();
+              if (event.has_timeline()) outcome.timeline_events += event.timeline().events_size();
+              if (event.has_saved()) {
+                (event.saved().final() ? outcome.weights : outcome.checkpoints).push_back(event.saved().path());
+              }
+            });
+          } catch (...) {
+            const std::scoped_lock lock(mutex);
+            if (!failure) failure = std::current_exception();
+          }
+        });
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+    return outcome;
+  }
+  // The largest relative difference of a loss from PyTorch's, from iteration `from` on.
+  double difference(const Outcome& outcome, int from = 0) {
+    const SafetensorsFile reference(reference_);
+    std::vector<float> losses(kSteps);
+    std::memcpy(losses.data(), reference.find("losses")->bytes.data(), kSteps * sizeof(float));
+    double worst = 0;
+    for (int i = from; i < kSteps; ++i) worst = std::max(worst, std::abs(outcome.losses[i] / losses[i] - 1));
+    return worst;
+  }
+  static GroupDecision on(std::vector<Share> shares, GradientMethod method = GradientMethod::kAllReduce) {
+    return {std::move(shares), method};
+  }
+
+  static constexpr auto kServer = GradientMethod::kParameterServer;
+  static constexpr auto kAllReduce = GradientMethod::kAllReduce;
+  static constexpr auto kSgd = OptimizerOptions::Kind::kSgd;
+  TemporaryFolder folder_;
+  std::filesystem::path models_;
+  std::filesystem::path model_;
+  std::filesystem::path data_;
+  std::filesystem::path reference_;
+  Graph graph_;
+};
+
+TEST_F(TrainingTest, FollowsPyTorchOnOneDevice) {
+  open("gpt2", OptimizerOptions::Kind::kAdamW);
+  const Outcome outcome = train(deploy(1, {on({{0}})}));
+  EXPECT_LT(difference(outcome), 1e-4);
+}
+
+TEST_F(TrainingTest, FollowsPyTorchOnTwoDevices) {
+  open("gpt2", kSgd);
+  // 8 samples as 6 + 2 and 5 + 3; cuts in the middle of blocks.
+  EXPECT_LT(difference(train(deploy(2, {on({{0, 3}, {1, 1}})}))), 1e-4) << "all-reduce";
+  EXPECT_LT(difference(train(deploy(2, {on({{0, 3}, {1, 1}}, kServer)}))), 1e-4) << "parameter server";
+  EXPECT_LT(difference(train(deploy(2, {on({{0}}), on({{1}})}))), 1e-4) << "cut at every group";
+}
+
+TEST_F(TrainingTest, FollowsPyTorchOnThreeDevices) {
+  open("gpt2", OptimizerOptions::Kind::kAdamW);
+  const Outcome mixed = train(deploy(
+      3, {on({{0, 4}, {1, 2}, {2, 1}}), on({{1}}), on({{0, 2}, {2, 1}}, kServer), on({{1, 1}, {2, 5}}), on({{2}})}));
+  EXPECT_LT(difference(mixed), 1e-4);
+  EXPECT_LT(difference(train(deploy(3, {on({{0, 4}, {1, 2}, {2, 1}}, kServer)}))), 1e-4) << "parameter server";
+}
+
+TEST_F(TrainingTest, FollowsPyTorchOnImages) {
+  open("vgg", kSgd);
+  EXPECT_LT(difference(train(deploy(3, {on({{0, 5}, {1, 2}, {2, 1}}), on({{0, 5}, {1, 2}, {2, 1}}, kServer)}))), 1e-4);
+}
+
+TEST_F(TrainingTest, SavesTheModelsOwnWeights) {
+  open("gpt2", kSgd);
+  const Outcome outcome = train(deploy(2, {on({{0}, {1}}), on({{1}})}));
+  join_parts(outcome.weights, folder_ / "weights", kSteps, graph_.fingerprint);
+  const SafetensorsFile reference(reference_);
+  const SafetensorsFile weights(folder_ / "weights");
+  EXPECT_EQ(checkpoint_iteration(folder_ / "weights"), kSteps);
+  std::size_t compared = 0;
+  for (const NamedTensor& tensor : reference.tensors()) {
+    if (!tensor.name.starts_with("weight.")) continue;
+    const NamedTensor* mine = weights.find(tensor.name.substr(7));
+    if (mine == nullptr) continue;  // tied: under its other name
+    ++compared;
+    ASSERT_EQ(mine->shape, tensor.shape) << tensor.name;
+    const auto* expected = reinterpret_cast<const float*>(tensor.bytes.data());
+    const auto* found = reinterpret_cast<const float*>(mine->bytes.data());
+    for (std::size_t i = 0; i < tensor.bytes.size() / sizeof(float); ++i) ASSERT_NEAR(found[i], expected[i], 1e-3);
+  }
+  EXPECT_EQ(compared, 27U);  // two blocks of 12, the positions' embedding, the last norm's two
+}
+
+TEST_F(TrainingTest, GoesOnFromACheckpointOnOtherDevices) {
+  open("gpt2", OptimizerOptions::Kind::kAdamW);
+  const Outcome first = train(deploy(2, {on({{0, 3}, {1, 1}}, kServer)}), [](int, proto::TrainTask& task) {
+    task.set_iterations(20);
+    task.set_checkpoint_every(20);
+  });
+  join_parts(first.checkpoints, folder_ / "checkpoint", 20, graph_.fingerprint);
+  const Outcome second = train(deploy(3, {on({{0}, {1}, {2}})}), [&](int, proto::TrainTask& task) {
+    task.set_checkpoint((folder_ / "checkpoint").string());
+    task.set_first_iteration(20);
+  });
+  EXPECT_LT(difference(second, 20), 1e-4);
+}
+
+TEST_F(TrainingTest, MeasuresEveryInstruction) {
+  open("gpt2", kSgd);
+  const Deployment deployment = deploy(2, {on({{0, 3}, {1, 1}}), on({{0}})});
+  std::size_t instructions = 0;
+  for (const Program& program : deployment.programs) instructions += program.instructions.size();
+  const Outcome outcome = train(deployment, [](int, proto::TrainTask& task) { task.set_iterations(2); });
+  EXPECT_EQ(outcome.timeline_events, instructions);
+}
+
+TEST_F(TrainingTest, APeerThatFailsIsToldToTheOthers) {
+  open("gpt2", kSgd);
+  const Deployment deployment = deploy(2, {on({{0}, {1}})});
+  const auto lose_folder = [&](int rank, proto::TrainTask& task) {
+    task.set_iterations(2);
+    if (rank == 1) task.set_output((folder_ / "nowhere").string());
+  };
+  try {
+    train(deployment, lose_folder);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("nowhere/weights.1.part"));  // both say so
+  }
+}
+
+TEST_F(TrainingTest, RefusesAnotherModelsCheckpoint) {
+  open("gpt2", kSgd);
+  write_safetensors(folder_ / "other", {});
+  try {
+    train(deploy(1, {on({{0}})}),
+          [&](int, proto::TrainTask& task) { task.set_checkpoint((folder_ / "other").string()); });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("it is of another model or optimizer"));
+  }
+  EXPECT_THROW(checkpoint_iteration(folder_ / "other"), Error);
+}
+
+}  // namespace
+}  // namespace motley
