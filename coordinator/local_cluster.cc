@@ -1,0 +1,163 @@
+#include "coordinator/local_cluster.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <deque>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "coordinator/client.h"
+#include "runtime/emulation.h"
+
+namespace motley {
+namespace {
+
+constexpr Seconds kStart{30};    // for a daemon to be there
+constexpr Seconds kPatience{5};  // for it to end by itself
+constexpr std::size_t kLastLines = 5;
+
+int number_of(const std::string& key, const std::string& text) {
+  if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos) {
+    throw Error(ErrorKind::kInvalidInput, "agent option " + key + "=" + text + ": a number is wanted");
+  }
+  return std::stoi(text);
+}
+
+}  // namespace
+
+LocalAgent parse_local_agent(std::string_view text, const std::string& default_name) {
+  LocalAgent agent;
+  agent.name = default_name;
+  while (!text.empty()) {
+    const std::string part(text.substr(0, text.find(',')));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const auto equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+    if (key == "name") {
+      agent.name = value;
+    } else if (key == "devices") {
+      agent.cpu_devices = number_of(key, value);
+    } else if (key == "threads") {
+      agent.threads = number_of(key, value);
+    } else if (key == "address") {
+      agent.address = value;
+    } else {
+      agent.emulation += (agent.emulation.empty() ? "" : ",") + part;
+    }
+  }
+  if (!agent.emulation.empty()) parse_emulation(agent.emulation);
+  return agent;
+}
+
+// A child that serves, with its output in a log.
+struct LocalCluster::Daemon {
+  std::string name;
+  std::unique_ptr<Child> child;
+  std::filesystem::path address_file;
+  std::mutex mutex;
+  std::deque<std::string> last_lines;
+  std::thread reader;
+
+  ~Daemon() {
+    child->stop(kPatience);
+    reader.join();
+  }
+
+  void read(const std::filesystem::path& log_path, bool verbose) {
+    std::ofstream log(log_path);
+    std::string text;
+    char buffer[4096];
+    while (true) {
+      const ssize_t size = ::read(child->output(), buffer, sizeof buffer);
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0) return;
+      text.append(buffer, static_cast<std::size_t>(size));
+      for (std::size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
+        const std::string line = text.substr(0, end);
+        log << line << std::endl;  // whole lines are there when somebody looks
+        if (verbose) std::cerr << line << "\n";
+        const std::scoped_lock lock(mutex);
+        last_lines.push_back(line);
+        if (last_lines.size() > kLastLines) last_lines.pop_front();
+      }
+    }
+  }
+
+  // Its address, once it listens.
+  std::string wait_for_address() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kStart.value);
+    while (!std::filesystem::exists(address_file)) {
+      const bool gone = child->wait_for(Seconds{0.02});
+      if (!gone && std::chrono::steady_clock::now() < end) continue;
+      if (gone) std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for its last lines
+      std::string words;
+      const std::scoped_lock lock(mutex);
+      for (const std::string& line : last_lines) words += "\n  " + line;
+      throw Error(ErrorKind::kUnavailable,
+                  name + (gone ? " ended before it could serve:" : " does not begin to serve:") + words);
+    }
+    return read_file(address_file);
+  }
+};
+
+LocalCluster::LocalCluster(const LocalClusterOptions& options) {
+  std::filesystem::create_directories(options.state);
+  const auto programs =
+      options.programs.empty() ? std::filesystem::path(sibling_program("")).parent_path() : options.programs;
+  const std::string blobs = (options.state / "blobs").string();  // one for all: nothing is copied
+  std::vector<std::string> coordinator{(programs / "motley-coordinator").string(),
+                                       "--listen",
+                                       options.address + ":0",
+                                       "--state",
+                                       (options.state / "coordinator").string(),
+                                       "--blobs",
+                                       blobs};
+  if (!options.profiles.empty()) coordinator.insert(coordinator.end(), {"--profiles", options.profiles.string()});
+  address_ = start("coordinator", coordinator, options).wait_for_address();
+  for (const LocalAgent& agent : options.agents) {
+    std::vector<std::string> arguments = agent.prefix;
+    arguments.insert(arguments.end(),
+                     {(programs / "motley-agent").string(), "--name", agent.name, "--coordinator", address_, "--listen",
+                      agent.address + ":0", "--state", (options.state / agent.name).string(), "--blobs", blobs,
+                      "--cpu-devices", std::to_string(agent.cpu_devices), "--threads", std::to_string(agent.threads)});
+    if (!agent.emulation.empty()) arguments.insert(arguments.end(), {"--emulate", agent.emulation});
+    start(agent.name, arguments, options);
+  }
+  for (const auto& daemon : daemons_) daemon->wait_for_address();
+  CoordinatorClient(address_).wait_for_nodes(options.agents.size(), kStart);
+}
+
+LocalCluster::~LocalCluster() {
+  for (const auto& daemon : daemons_) daemon->child->signal(SIGTERM);  // all at once
+}
+
+LocalCluster::Daemon& LocalCluster::start(const std::string& name, const std::vector<std::string>& arguments,
+                                          const LocalClusterOptions& options) {
+  auto daemon = std::make_unique<Daemon>();
+  daemon->name = name == "coordinator" ? "the coordinator" : "the agent " + name;
+  daemon->address_file = options.state / (name + ".address");
+  std::filesystem::remove(daemon->address_file);
+  auto command = arguments;
+  command.insert(command.end(), {"--address-file", daemon->address_file.string()});
+  daemon->child = spawner_.start(command);
+  daemon->reader = std::thread([raw = daemon.get(), log = options.state / (name + ".log"), verbose = options.verbose] {
+    raw->read(log, verbose);
+  });
+  daemons_.push_back(std::move(daemon));
+  return *daemons_.back();
+}
+
+std::vector<pid_t> LocalCluster::processes() const {
+  std::vector<pid_t> pids;
+  for (const auto& daemon : daemons_) pids.push_back(daemon->child->pid());
+  return pids;
+}
+
+}  // namespace motley

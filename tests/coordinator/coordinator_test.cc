@@ -1,0 +1,201 @@
+#include "coordinator/coordinator.h"
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "coordinator/client.h"
+#include "graph/serialize.h"
+#include "tests/agent/temporary_folder.h"
+#include "tests/coordinator/fake_launcher.h"
+#include "tests/coordinator/manual_clock.h"
+#include "tests/coordinator/small_model.h"
+
+namespace motley {
+namespace {
+
+using testing::HasSubstr;
+
+// A coordinator whose agents exist only in its registry, and whose workers are scripts.
+class CoordinatorTest : public testing::Test {
+ protected:
+  CoordinatorTest() {
+    launcher_.script = [this](const auto& request, const auto& tell, const auto& stopped) {
+      return work(request, tell, stopped);
+    };
+    CoordinatorOptions options;
+    options.state = folder_ / "state";
+    coordinator_ = std::make_unique<Coordinator>(options, clock_, launcher_);
+    client_ = std::make_unique<CoordinatorClient>(coordinator_->address());
+    write_file_atomically(folder_ / "model", "weights");
+  }
+  void add_node(const std::string& name) {
+    proto::NodeDescription node;
+    node.set_name(name);
+    node.set_address(name + ":1");
+    node.set_data_address(name);
+    auto& device = *node.add_devices();
+    device.set_name(name + "/0");
+    device.set_kind("cpu");
+    device.set_type("cpu");
+    device.set_memory(1 << 30);
+    proto::RegisterResponse response;
+    ASSERT_TRUE(coordinator_->Register(nullptr, &node, &response).ok());
+  }
+  // Profiling finds nothing but what the device is; training tells its iterations, or waits until it is stopped.
+  proto::Ended work(const proto::RunRequest& request, const FakeLauncher::Tell& tell,
+                    const FakeLauncher::Stopped& stopped) {
+    const proto::WorkerTask& task = request.task();
+    proto::WorkerEvent event;
+    if (task.has_profile()) {
+      event.mutable_profile()->mutable_fingerprint()->set_kind("cpu");
+      tell(event);
+    }
+    if (!task.has_train()) return FakeLauncher::done();
+    event.mutable_ready();
+    tell(event);
+    if (!failure_.empty()) return FakeLauncher::failed(failure_);
+    for (std::int64_t i = 0; i < task.train().iterations(); ++i) {
+      event.mutable_metrics()->set_iteration(i);
+      event.mutable_metrics()->set_loss(0.5);
+      tell(event);
+    }
+    if (hold_) FakeLauncher::wait(stopped);
+    return FakeLauncher::done();
+  }
+  proto::JobSpec spec(const std::vector<std::string>& devices = {}) {
+    proto::JobSpec spec;
+    spec.set_kind(proto::JOB_RUN);
+    spec.set_model_hash(client_->upload(folder_ / "model"));
+    spec.set_model_name("small");
+    spec.set_batch(8);
+    spec.set_graph(serialize(small_model()));
+    spec.set_strategy("ev-ar");
+    spec.set_data("data");
+    spec.set_iterations(3);
+    for (const std::string& device : devices) spec.add_devices(device);
+    return spec;
+  }
+  std::string error_of(const proto::JobSpec& spec) {
+    try {
+      client_->submit(spec);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  proto::JobEnd end_of(std::int64_t job) {
+    return client_->watch(job, [](const auto&) { return true; });
+  }
+  void wait_for(std::int64_t job, proto::JobState state) {
+    client_->watch(job, [&](const proto::JobEvent& event) { return !(event.has_state() && event.state() == state); });
+  }
+
+  TemporaryFolder folder_;
+  ManualClock clock_;
+  FakeLauncher launcher_;
+  std::atomic<bool> hold_{false};
+  std::string failure_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<CoordinatorClient> client_;
+};
+
+TEST_F(CoordinatorTest, RunsAJob) {
+  add_node("a");
+  add_node("b");
+  std::vector<double> losses;
+  bool planned = false;
+  const proto::JobEnd end = client_->watch(client_->submit(spec()), [&](const proto::JobEvent& event) {
+    if (event.has_metrics()) losses.push_back(event.metrics().loss());
+    if (event.has_plan()) planned = event.plan().judged().feasible();
+    return true;
+  });
+  EXPECT_EQ(end.state(), proto::STATE_DONE) << end.message();
+  EXPECT_THAT(losses, testing::ElementsAre(1, 1, 1));  // half from each of two devices
+  EXPECT_TRUE(planned);
+  EXPECT_EQ(client_->status().jobs(0).iteration(), 3);
+}
+
+TEST_F(CoordinatorTest, AFailureEndsTheJobWithTheLastWords) {
+  add_node("a");
+  failure_ = "no space left";
+  const proto::JobEnd end = end_of(client_->submit(spec()));
+  EXPECT_EQ(end.state(), proto::STATE_FAILED);
+  EXPECT_EQ(end.message(), "the worker of a/0 on node a failed: no space left");
+}
+
+TEST_F(CoordinatorTest, JobsOnOtherDevicesRunAtOnce) {
+  add_node("a");
+  add_node("b");
+  hold_ = true;
+  const auto first = client_->submit(spec({"a/0"}));
+  const auto second = client_->submit(spec({"b/0"}));
+  wait_for(first, proto::STATE_RUNNING);
+  wait_for(second, proto::STATE_RUNNING);
+  client_->cancel(first);
+  EXPECT_EQ(end_of(first).state(), proto::STATE_CANCELLED);
+}
+
+TEST_F(CoordinatorTest, AJobWaitsForItsDevices) {
+  add_node("a");
+  hold_ = true;
+  const auto first = client_->submit(spec());
+  const auto second = client_->submit(spec());
+  wait_for(first, proto::STATE_RUNNING);
+  EXPECT_EQ(client_->status().jobs(1).state(), proto::STATE_QUEUED);
+  client_->cancel(first);
+  wait_for(second, proto::STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, AQueuedJobCanBeCancelled) {
+  const auto job = client_->submit(spec());  // there is no node yet
+  client_->cancel(job);
+  EXPECT_THAT(end_of(job).message(), HasSubstr("cancelled before it began"));
+}
+
+TEST_F(CoordinatorTest, RefusesWhatCannotRun) {
+  add_node("a");
+  EXPECT_EQ(error_of(spec({"b/0"})), "there is no device b/0; there are: a/0");
+  auto none = spec();
+  none.set_iterations(0);
+  EXPECT_THAT(error_of(none), HasSubstr("a run of no iterations"));
+  auto unsent = spec();
+  unsent.set_model_hash(std::string(64, '0'));
+  EXPECT_THAT(error_of(unsent), HasSubstr("the model was not sent"));
+  auto unknown = spec();
+  unknown.set_strategy("best");
+  EXPECT_THAT(end_of(client_->submit(unknown)).message(), HasSubstr("ev-ar"));
+}
+
+TEST_F(CoordinatorTest, ANodeThatFallsSilentEndsItsJob) {
+  add_node("a");
+  hold_ = true;
+  const auto job = client_->submit(spec());
+  wait_for(job, proto::STATE_RUNNING);
+  clock_.advance(Seconds{6});
+  EXPECT_THAT(end_of(job).message(), HasSubstr("node a has not been heard of"));
+  EXPECT_FALSE(client_->status().nodes(0).alive());
+}
+
+TEST_F(CoordinatorTest, APortInUseIsTold) {
+  CoordinatorOptions options;
+  options.state = folder_ / "other";
+  options.listen = coordinator_->address();
+  try {
+    Coordinator second(options, clock_, launcher_);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot listen on " + coordinator_->address()));
+  }
+}
+
+TEST_F(CoordinatorTest, ACoordinatorThatIsNotThereIsTold) {
+  try {
+    CoordinatorClient("127.0.0.1:1").wait_for_nodes(1, Seconds{0.3});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the coordinator at 127.0.0.1:1 does not answer: is it running?"));
+  }
+}
+
+}  // namespace
+}  // namespace motley
