@@ -1,5 +1,6 @@
 #include "tests/support/chain_graph.h"
 
+#include <ostream>
 #include <string>
 #include <utility>
 
@@ -137,7 +138,7 @@ class ChainBuilder {
 
   // The one gradient of `of`: its only part, or the sum of its parts, made now.
   TensorId whole_gradient(TensorId of) {
-    std::vector<TensorId>& parts = parts_[static_cast<std::size_t>(of)];
+    std::vector<TensorId> parts = parts_[static_cast<std::size_t>(of)];
     MOTLEY_CHECK(!parts.empty(), at(of).name);
     if (parts.size() > 1) {
       Op sum;
@@ -151,7 +152,8 @@ class ChainBuilder {
       at(total).gradient_of = of;
       sum.outputs = {total};
       add_op(std::move(sum));
-      parts = {total};
+      parts_[static_cast<std::size_t>(of)] = {total};
+      return total;
     }
     return parts[0];
   }
@@ -230,6 +232,12 @@ class ChainBuilder {
 };
 
 }  // namespace
+
+void PrintTo(const ChainOptions& options, std::ostream* out) {
+  *out << options.layers << " layers of " << options.width << (options.residual ? ", residual" : "")
+       << (options.tied ? ", tied" : "") << (options.shared ? ", shared" : "") << (options.balance ? ", balance" : "")
+       << ", momentum " << options.momentum;
+}
 
 Graph chain_graph(const ChainOptions& options) { return ChainBuilder(options).build(); }
 

@@ -12,6 +12,7 @@
 // is mean + mean^2, the square being of the whole mean (Op::completes), as in a loss that balances experts.
 
 #include <cstdint>
+#include <iosfwd>
 #include <string_view>
 
 #include "graph/graph.h"
@@ -27,6 +28,8 @@ struct ChainOptions {
   bool balance = false;
   double momentum = 0;  // above 0: one state per parameter, "NAME.momentum"
 };
+// For GoogleTest, which else prints the bytes, padding and all.
+void PrintTo(const ChainOptions& options, std::ostream* out);
 Graph chain_graph(const ChainOptions& options = {});
 
 // Index of the op, tensor or group with that name; fails the program when there is none.
