@@ -45,7 +45,7 @@ class Reader {
   Reader(std::string source, const Graph& graph, const Cluster& cluster)
       : source_(std::move(source)), graph_(graph), cluster_(cluster) {}
 
-  Plan read(const YAML::Node& root) {
+  PlanFile read(const YAML::Node& root) {
     check_keys(root, "a plan", {"motley_plan", "strategy", "graph", "cluster", "batch", "bucket", "groups"});
     if (integer(root, "motley_plan") != kFormatVersion) {
       refuse(root["motley_plan"],
@@ -53,7 +53,7 @@ class Reader {
     }
     check_graph(required(root, "graph"));
     check_cluster(required(root, "cluster"));
-    Plan plan;
+    PlanFile plan;
     plan.strategy.name = text(required(root, "strategy"));
     plan.batch = integer(root, "batch");
     if (plan.batch < 1) refuse(root["batch"], "the batch has at least one sample");
@@ -203,7 +203,7 @@ class Reader {
 
 }  // namespace
 
-std::string plan_to_yaml(const Plan& plan, const Graph& graph, const Cluster& cluster) {
+std::string plan_to_yaml(const PlanFile& plan, const Graph& graph, const Cluster& cluster) {
   MOTLEY_CHECK(plan.strategy.groups.size() == graph.groups.size(), plan.strategy.name);
   std::string text = "motley_plan: " + std::to_string(kFormatVersion) + "\n";
   text += "strategy: " + quoted(plan.strategy.name) + "\n";
@@ -229,7 +229,7 @@ std::string plan_to_yaml(const Plan& plan, const Graph& graph, const Cluster& cl
   return text;
 }
 
-Plan parse_plan(const std::string& yaml, const std::string& source, const Graph& graph, const Cluster& cluster) {
+PlanFile parse_plan(const std::string& yaml, const std::string& source, const Graph& graph, const Cluster& cluster) {
   Reader reader(source, graph, cluster);
   YAML::Node root;
   try {
@@ -241,7 +241,7 @@ Plan parse_plan(const std::string& yaml, const std::string& source, const Graph&
   return reader.read(root);
 }
 
-Plan read_plan(const std::string& path, const Graph& graph, const Cluster& cluster) {
+PlanFile read_plan(const std::string& path, const Graph& graph, const Cluster& cluster) {
   return parse_plan(read_file(path), path, graph, cluster);
 }
 

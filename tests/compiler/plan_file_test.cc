@@ -15,7 +15,7 @@ using testing::HasSubstr;
 // The chain of two groups, l0 and l1, on devices n0/0 and n1/0.
 class PlanFileTest : public testing::Test {
  protected:
-  Plan parse(const std::string& yaml) const { return parse_plan(yaml, "p.yaml", graph_, cluster_); }
+  PlanFile parse(const std::string& yaml) const { return parse_plan(yaml, "p.yaml", graph_, cluster_); }
 
   // What is said when `from` is replaced by `to` in a good plan.
   std::string refusal(const std::string& from, const std::string& to) const {
@@ -45,7 +45,7 @@ groups:
 };
 
 TEST_F(PlanFileTest, ReadsWhatAPersonWrote) {
-  const Plan plan = parse(kGood);
+  const PlanFile plan = parse(kGood);
   EXPECT_EQ(plan.batch, 12);
   EXPECT_EQ(plan.strategy.name, "search");
   EXPECT_EQ(plan.strategy.bucket, Bytes(25 << 20));
@@ -54,17 +54,17 @@ TEST_F(PlanFileTest, ReadsWhatAPersonWrote) {
 }
 
 TEST_F(PlanFileTest, WritesWhatItReads) {
-  Plan plan{{"odd \"name\"",
+  PlanFile plan{{"odd \"name\"",
              {{{{0, 0.1}, {1, 1.0 / 3}}, {}}, {{{0, 1e-30}}, GradientMethod::kParameterServer}},
              Bytes(12345)},
             7};
-  const Plan back = parse(plan_to_yaml(plan, graph_, cluster_));
+  const PlanFile back = parse(plan_to_yaml(plan, graph_, cluster_));
   EXPECT_EQ(back.strategy, plan.strategy);
   EXPECT_EQ(back.batch, 7);
 }
 
 TEST_F(PlanFileTest, ReadsJson) {
-  const Plan plan = parse(R"({"motley_plan": 1, "strategy": "s", "graph": {"fingerprint": "chain"},
+  const PlanFile plan = parse(R"({"motley_plan": 1, "strategy": "s", "graph": {"fingerprint": "chain"},
     "cluster": ["n1/0", "n0/0"], "batch": 2, "bucket": "1MiB", "groups": [
     {"group": 1, "name": "l1", "shares": {"n0/0": 1}, "gradient": "all-reduce"},
     {"group": 0, "name": "l0", "shares": {"n1/0": 1}, "gradient": "all-reduce"}]})");
