@@ -1,0 +1,30 @@
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/report.h"
+
+namespace motley {
+
+void add_compare_command(CLI::App& app) {
+  auto options = std::make_shared<PlanningOptions>();
+  CLI::App* command = app.add_subcommand("compare", "Simulates every named strategy, and the one that a search finds.");
+  command->footer("Example: motley compare gpt2.pt2 --cluster cluster.yaml --batch 64 --json");
+  add_planning_options(*command, *options);
+  add_search_options(*command, *options);
+  command->callback([options] {
+    const auto bench = make_workbench(*options);
+    Plan plan = make_plan(*bench, *options);
+    std::vector<Evaluation> evaluations = std::move(plan.baselines);
+    evaluations.push_back(std::move(plan.chosen));
+    if (options->model.json) {
+      nlohmann::json list = nlohmann::json::array();
+      for (const Evaluation& evaluation : evaluations) list.push_back(to_json(evaluation, bench->cluster));
+      std::cout << list.dump(2) << "\n";
+    } else {
+      std::cout << comparison_table(evaluations, bench->cluster);
+    }
+  });
+}
+
+}  // namespace motley

@@ -1,0 +1,26 @@
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "graph/summary.h"
+
+namespace motley {
+
+void add_inspect_command(CLI::App& app) {
+  struct InspectOptions : ModelOptions {
+    std::int64_t batch = 1;
+  };
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", "Shows a model's ops, parameters, FLOPs, memory and op groups.");
+  command->footer("Example: motley inspect gpt2.pt2 --batch 8 --optimizer adamw");
+  add_model_options(*command, *options);
+  command->add_option("--batch", options->batch, "samples, for FLOPs and memory")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->callback([options] {
+    const GraphSummary summary = summarize(load_training_graph(options->path, options->training), options->batch);
+    std::cout << (options->json ? to_json(summary) + "\n" : to_text(summary));
+  });
+}
+
+}  // namespace motley

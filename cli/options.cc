@@ -1,0 +1,99 @@
+#include "cli/options.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "cli/interrupt.h"
+#include "compiler/plan_file.h"
+#include "profiler/catalogue.h"
+#include "strategy/baselines.h"
+
+namespace motley {
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  static const std::map<std::string, OptimizerOptions::Kind> kOptimizers{{"sgd", OptimizerOptions::Kind::kSgd},
+                                                                         {"adam", OptimizerOptions::Kind::kAdam},
+                                                                         {"adamw", OptimizerOptions::Kind::kAdamW}};
+  OptimizerOptions& optimizer = options.training.optimizer;
+  command.add_option("model", options.path, "the model, as torch.export.save wrote it (.pt2)")->required();
+  command.add_option("--optimizer", optimizer.kind, "sgd, adam or adamw")
+      ->transform(CLI::CheckedTransformer(kOptimizers))
+      ->default_str("sgd");
+  command.add_option("--learning-rate", optimizer.learning_rate, "of the optimizer")->capture_default_str();
+  command.add_option("--momentum", optimizer.momentum, "of sgd")->capture_default_str();
+  command.add_option("--beta1", optimizer.beta1, "of adam and adamw")->capture_default_str();
+  command.add_option("--beta2", optimizer.beta2, "of adam and adamw")->capture_default_str();
+  command.add_option("--epsilon", optimizer.epsilon, "of adam and adamw")->capture_default_str();
+  command.add_option("--weight-decay", optimizer.weight_decay, "of the optimizer")->capture_default_str();
+  command.add_option("--max-groups", options.training.max_groups, "at most so many op groups")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "print the result as JSON");
+}
+
+void add_planning_options(CLI::App& command, PlanningOptions& options) {
+  add_model_options(command, options.model);
+  command.add_option("--batch", options.batch, "samples per iteration, over all devices")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--cluster", options.cluster, "the cluster, a YAML file (docs/cluster.md)")->required();
+  options.profiles = default_profile_store();
+  command.add_option("--profiles", options.profiles, "the store of what was measured")->capture_default_str();
+}
+
+void add_search_options(CLI::App& command, PlanningOptions& options) {
+  command.add_option("--budget", options.budget, "seconds that the search may take")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "of the search")->capture_default_str();
+}
+
+Plan make_plan(const Workbench& bench, const PlanningOptions& options) {
+  const Interrupt interrupt;
+  SearchOptions search;
+  search.time = Seconds(options.budget);
+  search.seed = options.seed;
+  search.stop = interrupt.token();
+  if (::isatty(STDERR_FILENO) != 0) {
+    search.progress = [budget = search.time](const SearchProgress& progress) {
+      const Evaluation& best = progress.best;
+      std::fprintf(stderr, "\r\033[Ksearch: %s of %s, %lld strategies, best %s", to_string(progress.elapsed).c_str(),
+                   to_string(budget).c_str(), static_cast<long long>(progress.evaluations),
+                   best.feasible() ? to_string(best.simulation.iteration).c_str() : "does not fit");
+      if (progress.elapsed >= budget) std::fputs("\r\033[K", stderr);
+    };
+  }
+  return plan(bench.graph, bench.cluster, *bench.costs, bench.evaluator->batch(), search);
+}
+
+std::string default_profile_store() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  const char* home = std::getenv("HOME");
+  const std::filesystem::path folder = data != nullptr
+                                           ? std::filesystem::path(data)
+                                           : std::filesystem::path(home != nullptr ? home : ".") / ".local/share";
+  return folder / "motley" / "profiles.sqlite";
+}
+
+std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
+  auto bench = std::make_unique<Workbench>();
+  bench->graph = load_training_graph(options.model.path, options.model.training);
+  bench->cluster = read_cluster(options.cluster, catalogue_defaults);
+  std::unique_ptr<ProfileStore> store;
+  if (std::filesystem::exists(options.profiles)) store = std::make_unique<ProfileStore>(options.profiles);
+  bench->costs = std::make_unique<CostTable>(bench->graph, bench->cluster, store.get());
+  bench->evaluator = std::make_unique<Evaluator>(bench->graph, bench->cluster, *bench->costs, options.batch);
+  return bench;
+}
+
+Strategy strategy_from(const std::string& text, const Workbench& bench) {
+  if (std::filesystem::is_regular_file(text)) return read_plan(text, bench.graph, bench.cluster).strategy;
+  return baseline(text, bench.graph, bench.cluster, *bench.costs, bench.evaluator->batch());
+}
+
+}  // namespace motley

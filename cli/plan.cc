@@ -1,0 +1,34 @@
+#include <iostream>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "compiler/plan_file.h"
+
+namespace motley {
+
+void add_plan_command(CLI::App& app) {
+  struct PlanCommandOptions : PlanningOptions {
+    std::string output;
+  };
+  auto options = std::make_shared<PlanCommandOptions>();
+  CLI::App* command = app.add_subcommand("plan", "Searches for the fastest strategy that fits.");
+  command->footer("Example: motley plan gpt2.pt2 --cluster cluster.yaml --batch 64 --budget 30 -o plan.yaml");
+  add_planning_options(*command, *options);
+  add_search_options(*command, *options);
+  command->add_option("-o,--output", options->output, "write the plan there (docs/plan.md)");
+  command->callback([options] {
+    const auto bench = make_workbench(*options);
+    const Plan plan = make_plan(*bench, *options);
+    if (!options->output.empty() && plan.feasible()) {
+      write_file_atomically(options->output,
+                            plan_to_yaml({plan.chosen.strategy, options->batch}, bench->graph, bench->cluster));
+    }
+    std::cout << (options->model.json ? to_json(plan, bench->cluster).dump(2) + "\n"
+                                      : plan_report(plan, *bench->evaluator));
+    if (!plan.feasible()) throw CLI::RuntimeError(2);
+  });
+}
+
+}  // namespace motley

@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/session.h"
+#include "cli/text_table.h"
+#include "cli/trained.h"
+#include "compiler/plan_file.h"
+#include "compiler/serialize.h"
+#include "graph/serialize.h"
+
+namespace motley {
+namespace {
+
+struct RunOptions {
+  ModelOptions model;
+  SessionOptions session;
+  std::vector<std::string> strategies{"search"};
+  std::int64_t batch = 0;
+  std::string data;
+  std::int64_t iterations = 100;
+  double budget = 10;
+  std::uint64_t seed = 0;
+  std::string output;
+  std::int64_t checkpoint_every = 0;
+  std::string resume;
+  std::int64_t first_iteration = 0;
+  std::string trace;
+};
+
+void add_run_options(CLI::App& command, RunOptions& options) {
+  add_model_options(command, options.model);
+  add_session_options(command, options.session);
+  command.add_option("--batch", options.batch, "samples per iteration, over all devices")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--data", options.data, "folder with one array per model input (docs/data.md)")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command
+      .add_option("--strategy", options.strategies,
+                  "a strategy's name, a plan file, or \"search\"; with several, each runs in turn from the same start")
+      ->capture_default_str();
+  command.add_option("--iterations", options.iterations, "how many")->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_option("--budget", options.budget, "seconds that the search may take")->capture_default_str();
+  command.add_option("--seed", options.seed, "of the data's order, random ops and the search")->capture_default_str();
+  command.add_option("-o,--output", options.output, "folder for checkpoints and the final weights");
+  command.add_option("--checkpoint-every", options.checkpoint_every, "iterations; 0: never")->capture_default_str();
+  CLI::Option* resume = command.add_option("--resume", options.resume, "a checkpoint to go on from");
+  command.add_option("--first-iteration", options.first_iteration, "iterations that the checkpoint has done")
+      ->needs(resume)
+      ->capture_default_str();
+  command.add_option("--trace", options.trace, "write predicted and measured timeline of the last strategy there");
+}
+
+proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const CoordinatorClient& client) {
+  proto::JobSpec spec;
+  spec.set_kind(proto::JOB_RUN);
+  spec.set_model_hash(client.upload(options.model.path));
+  spec.set_model_name(std::filesystem::path(options.model.path).filename());
+  spec.set_graph(serialize(graph));
+  spec.set_batch(options.batch);
+  spec.set_search_seconds(options.budget);
+  spec.set_data(std::filesystem::absolute(options.data));
+  spec.set_seed(options.seed);
+  spec.set_iterations(options.iterations);
+  spec.set_checkpoint_every(options.checkpoint_every);
+  if (!options.output.empty()) {
+    std::filesystem::create_directories(options.output);
+    spec.set_output(std::filesystem::absolute(options.output));
+  }
+  if (!options.resume.empty()) {
+    spec.set_checkpoint_hash(client.upload(options.resume));
+    spec.set_first_iteration(options.first_iteration);
+  }
+  // A few from the middle: warm, and undisturbed by start and end.
+  const std::int64_t measured = std::min<std::int64_t>(5, options.iterations);
+  for (std::int64_t i = 0; i < measured; ++i) {
+    spec.add_timeline_iterations(options.first_iteration + (options.iterations - measured) / 2 + i);
+  }
+  return spec;
+}
+
+// A plan names devices, so it can be read only when the cluster is known. What is measured for that is not measured
+// again.
+Cluster known_cluster(Session& session, proto::JobSpec spec) {
+  spec.set_kind(proto::JOB_PROFILE);
+  Cluster cluster;
+  session.run(spec, [&](const proto::JobEvent& event) {
+    if (event.has_progress()) show_progress(event.progress().what());
+    if (event.has_cluster()) cluster = cluster_of(event);
+  });
+  return cluster;
+}
+
+Trained train(Session& session, const Graph& graph, proto::JobSpec spec, const std::string& strategy,
+              const RunOptions& options) {
+  if (std::filesystem::is_regular_file(strategy)) {
+    spec.set_plan(serialize(read_plan(strategy, graph, known_cluster(session, spec)).strategy));
+  } else {
+    spec.set_strategy(strategy);
+  }
+  Trained trained;
+  session.run(spec, [&](const proto::JobEvent& event) {
+    trained.add(event);
+    if (event.has_progress()) show_progress(event.progress().what());
+    if (event.has_metrics()) {
+      std::array<char, 160> line{};
+      std::snprintf(line.data(), line.size(), "%s: iteration %lld of %lld, loss %.4f, %s", strategy.c_str(),
+                    static_cast<long long>(event.metrics().iteration() + 1),
+                    static_cast<long long>(options.first_iteration + options.iterations), event.metrics().loss(),
+                    to_string(Seconds(event.metrics().seconds())).c_str());
+      show_progress(line.data());
+    }
+    if (event.has_saved() && !options.model.json) {
+      clear_progress();
+      std::cout << "saved " << event.saved() << "\n";
+    }
+  });
+  return trained;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command =
+      app.add_subcommand("run", "Profiles, plans and trains, on a cluster or on agents started in place.");
+  command->footer(
+      "Example: motley run gpt2.pt2 --batch 42 --data data --agent name=a --agent name=b,speed=0.5 --iterations 50 -o "
+      "out");
+  add_run_options(*command, *options);
+  command->callback([options] {
+    const Graph graph = load_training_graph(options->model.path, options->model.training);
+    Session session(options->session);
+    const proto::JobSpec spec = job_of(*options, graph, session.client());
+    std::vector<Trained> all;
+    for (const std::string& strategy : options->strategies) {
+      all.push_back(train(session, graph, spec, strategy, *options));
+    }
+    if (!options->trace.empty()) write_file_atomically(options->trace, all.back().trace(graph));
+    if (options->model.json) {
+      nlohmann::json list = nlohmann::json::array();
+      for (const Trained& trained : all) list.push_back(trained.to_json());
+      std::cout << list.dump(2) << "\n";
+    } else {
+      std::cout << run_table(all);
+    }
+  });
+}
+
+}  // namespace motley

@@ -1,0 +1,84 @@
+#include "cli/session.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "proto/cluster_message.h"
+
+namespace motley {
+
+void add_session_options(CLI::App& command, SessionOptions& options) {
+  CLI::Option* coordinator = command.add_option("--coordinator", options.coordinator,
+                                                "HOST:PORT of a coordinator; without it one is started in place");
+  command
+      .add_option("--agent", options.agents,
+                  "an agent to start in place, once for each: name=big,speed=0.5,bandwidth=200Mbps,latency=1ms,"
+                  "memory=2GiB,devices=1,threads=1 (any of them)")
+      ->excludes(coordinator);
+  options.profiles = default_profile_store();
+  command.add_option("--profiles", options.profiles, "the store of what was measured, of a coordinator in place")
+      ->capture_default_str();
+  command.add_flag("--verbose", options.verbose, "show the daemons' logs");
+}
+
+Session::Session(const SessionOptions& options) {
+  if (options.coordinator.empty()) {
+    std::string folder = (std::filesystem::temp_directory_path() / "motley-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) {
+      throw Error(ErrorKind::kUnavailable, folder + ": cannot be made; set TMPDIR to a folder that can be written");
+    }
+    state_ = folder;
+    LocalClusterOptions local;
+    local.state = state_;
+    local.profiles = std::filesystem::absolute(options.profiles);
+    std::filesystem::create_directories(local.profiles.parent_path());
+    local.verbose = options.verbose;
+    for (std::size_t i = 0; i < options.agents.size(); ++i) {
+      local.agents.push_back(parse_local_agent(options.agents[i], "node" + std::to_string(i)));
+    }
+    if (local.agents.empty()) local.agents.push_back(parse_local_agent("", "local"));
+    local_ = std::make_unique<LocalCluster>(local);
+  }
+  client_ = std::make_unique<CoordinatorClient>(local_ ? local_->coordinator() : options.coordinator);
+  client_->wait_for_nodes(1, Seconds(10));
+}
+
+Session::~Session() {
+  local_.reset();
+  std::error_code ignored;
+  if (!state_.empty()) std::filesystem::remove_all(state_, ignored);
+}
+
+void Session::run(const proto::JobSpec& spec, const std::function<void(const proto::JobEvent&)>& on_event) {
+  const std::int64_t job = client_->submit(spec);
+  const std::stop_callback cancel(interrupt_.token(), [&] { client_->cancel(job); });
+  const proto::JobEnd end = client_->watch(job, [&](const proto::JobEvent& event) {
+    on_event(event);
+    return true;
+  });
+  clear_progress();
+  if (end.state() != proto::STATE_DONE) throw Error(ErrorKind::kUnavailable, end.message());
+}
+
+Cluster cluster_of(const proto::JobEvent& event) {
+  proto::Cluster message;
+  if (!message.ParseFromString(event.cluster())) {
+    throw Error(ErrorKind::kUnavailable, "the coordinator sent a cluster that cannot be read: is it another version?");
+  }
+  return from_message(message);
+}
+
+void show_progress(const std::string& line) {
+  if (::isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K%.120s", line.c_str());
+}
+
+void clear_progress() {
+  if (::isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+}
+
+}  // namespace motley

@@ -1,0 +1,54 @@
+#pragma once
+
+// A coordinator to work with: the one that --coordinator names, or one that is started in place with its agents and
+// ends with this object. Ctrl-C cancels the job at hand.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.h"
+#include "coordinator/client.h"
+#include "coordinator/local_cluster.h"
+#include "proto/cluster.h"
+
+namespace motley {
+
+struct SessionOptions {
+  std::string coordinator;          // HOST:PORT; empty: in place
+  std::vector<std::string> agents;  // of one in place; empty: one with this machine's devices
+  std::string profiles;             // the profile store of one in place
+  bool verbose = false;
+};
+// --coordinator, --agent, --profiles, --verbose.
+void add_session_options(CLI::App& command, SessionOptions& options);
+
+class Session {
+ public:
+  explicit Session(const SessionOptions& options);
+  ~Session();
+
+  const CoordinatorClient& client() const { return *client_; }
+  bool interrupted() const { return interrupt_.token().stop_requested(); }
+
+  // Submits a job and hands its events to `on_event` until it ends. Throws Error with the job's own message when it
+  // failed or was cancelled.
+  void run(const proto::JobSpec& spec, const std::function<void(const proto::JobEvent&)>& on_event);
+
+ private:
+  Interrupt interrupt_;
+  std::string state_;  // folder of a cluster in place, removed at the end
+  std::unique_ptr<LocalCluster> local_;
+  std::unique_ptr<CoordinatorClient> client_;
+};
+
+// Of an event that has one.
+Cluster cluster_of(const proto::JobEvent& event);
+
+// One line on standard error that the next one overwrites; nothing when that is no terminal.
+void show_progress(const std::string& line);
+void clear_progress();
+
+}  // namespace motley

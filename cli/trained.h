@@ -1,0 +1,43 @@
+#pragma once
+
+// What a job that trained has told: its plan, its losses and times, its timeline.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "proto/cluster.h"
+#include "proto/coordinator_service.pb.h"
+
+namespace motley {
+
+class Trained {
+ public:
+  void add(const proto::JobEvent& event);
+
+  const proto::PlanFound& plan() const { return plan_; }
+  const std::vector<double>& losses() const { return losses_; }
+  // Median over the iterations, the first two (warm-up) left out when there are more than four. 0 before any ended.
+  double measured_seconds() const;
+  // Predicted and measured timelines side by side (simulator/trace.h).
+  std::string trace(const Graph& graph) const;
+  // {strategy, predicted_seconds, measured_seconds, lower_bound_seconds, estimated_share, seconds: [...], losses:
+  // [...],
+  //  predicted_peak_memory_bytes: {device: n}, measured_peak_memory_bytes: {device: n}, saved: [file, ...]}
+  nlohmann::json to_json() const;
+
+ private:
+  proto::PlanFound plan_;
+  Cluster cluster_;
+  std::vector<double> losses_;
+  std::vector<double> seconds_;
+  std::vector<proto::Timeline> timelines_;
+  std::vector<std::string> saved_;
+  nlohmann::json memory_ = nlohmann::json::object();
+};
+
+// One row per strategy: predicted, measured, error, speed over ev-ar (or over the first, when that did not run).
+std::string run_table(const std::vector<Trained>& all);
+
+}  // namespace motley
