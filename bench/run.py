@@ -1,0 +1,39 @@
+"""The command behind bench/run."""
+
+import argparse
+from collections.abc import Callable
+
+from bench import demo, worker
+from bench.harness import ROOT, Report, page
+
+BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
+    "worker": (worker.run, "one device: motley's worker against PyTorch eager, both with one thread"),
+    "demo": (demo.run, "three unequal devices: every strategy, predicted against measured"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="bench/run",
+        description="Remakes the tables of docs/.",
+        epilog="\n".join(f"  {name:8} {what}" for name, (_, what) in BENCHMARKS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="without a name: lists the benchmarks")
+    parser.add_argument("--quick", action="store_true", help="end within 50 seconds; print figures, write nothing")
+    options = parser.parse_args()
+    if options.name is None:
+        parser.print_help()
+        return
+    report = BENCHMARKS[options.name][0](options.quick)
+    print(report.text, flush=True)
+    for figure in report.figures:
+        print(figure)
+    if not options.quick:
+        target = ROOT / "docs" / f"bench-{options.name}.md"
+        target.write_text(page(report, f"bench/run {options.name}"))
+        print(f"wrote {target.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
