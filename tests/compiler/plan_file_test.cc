@@ -55,9 +55,9 @@ TEST_F(PlanFileTest, ReadsWhatAPersonWrote) {
 
 TEST_F(PlanFileTest, WritesWhatItReads) {
   PlanFile plan{{"odd \"name\"",
-             {{{{0, 0.1}, {1, 1.0 / 3}}, {}}, {{{0, 1e-30}}, GradientMethod::kParameterServer}},
-             Bytes(12345)},
-            7};
+                 {{{{0, 0.1}, {1, 1.0 / 3}}, {}}, {{{0, 1e-30}}, GradientMethod::kParameterServer}},
+                 Bytes(12345)},
+                7};
   const PlanFile back = parse(plan_to_yaml(plan, graph_, cluster_));
   EXPECT_EQ(back.strategy, plan.strategy);
   EXPECT_EQ(back.batch, 7);
