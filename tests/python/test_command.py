@@ -1,0 +1,190 @@
+"""The `motley` command as a user meets it: results as JSON, exit codes, and what it says of bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MOTLEY = ROOT / "build" / "release" / "bin" / "motley"
+CLUSTER = """
+nodes:
+  - {name: big, devices: {kind: V100-16GB}}
+  - {name: small, devices: {kind: T4, count: 2}}
+switches: [tor]
+links:
+  - {between: [big, tor], bandwidth: 25Gbps, latency: 10us}
+  - {between: [small, tor], bandwidth: 10Gbps, latency: 10us}
+"""
+
+
+def motley(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(MOTLEY), *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def result(*arguments: object) -> Any:
+    process = motley(*arguments, "--json")
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
+
+
+def refused(*arguments: object) -> str:
+    process = motley(*arguments)
+    assert process.returncode == 1, process.stdout + process.stderr
+    assert process.stdout == ""
+    return process.stderr
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small GPT-2, data for it, and a cluster."""
+    folder = tmp_path_factory.mktemp("command")
+    size = [
+        "--layers",
+        "1",
+        "--hidden",
+        "32",
+        "--heads",
+        "2",
+        "--sequence",
+        "16",
+        "--vocabulary",
+        "64",
+        "--dropout",
+        "0",
+    ]
+    export = [sys.executable, str(ROOT / "examples" / "gpt2.py"), *size, "-o", str(folder / "model.pt2")]
+    subprocess.run(export, check=True, capture_output=True)
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    (folder / "data").mkdir()
+    np.save(folder / "data" / "input_ids.npy", np.random.default_rng(0).integers(0, 64, (256, 16)))
+    return folder
+
+
+def planning_on(folder: Path, cluster: str) -> list[object]:
+    return [folder / "model.pt2", "--cluster", folder / cluster, "--batch", 16, "--profiles", folder / "none"]
+
+
+@pytest.fixture
+def planning(folder: Path) -> list[object]:
+    return planning_on(folder, "cluster.yaml")
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    for command in ("inspect", "profile", "plan", "simulate", "compare", "explain", "run", "status"):
+        process = motley(command, "--help")
+        assert process.returncode == 0
+        assert f"Example: motley {command}" in process.stdout
+
+
+def test_inspect_counts_parameters(folder: Path) -> None:
+    # 64 * 32 tokens (tied with the head), 16 * 32 places; per layer 4 * 32^2 + 8 * 32^2 weights and 13 * 32 biases and
+    # normalizations; 2 * 32 of the last normalization.
+    expected = 64 * 32 + 16 * 32 + 12 * 32 * 32 + 13 * 32 + 2 * 32
+    assert result("inspect", folder / "model.pt2", "--batch", 4)["parameters"] == expected
+
+
+def test_compare_lists_every_strategy(planning: list[object]) -> None:
+    strategies = result("compare", *planning, "--budget", 0.5)
+    names = {"ev-ps", "ev-ar", "cp-ps", "cp-ar", "mp:big/0", "mp:small/0", "mp:small/1", "mp-blocks"}
+    assert names <= {entry["strategy"] for entry in strategies}
+    for entry in strategies:
+        assert entry["feasible"] and entry["reasons"] == []
+        assert entry["iteration_seconds"] > 0
+        assert set(entry["peak_memory_bytes"]) <= {"big/0", "small/0", "small/1"}
+
+
+def test_plan_is_no_worse_than_any_strategy_and_no_better_than_the_bound(planning: list[object], folder: Path) -> None:
+    plan = result("plan", *planning, "--budget", 1, "-o", folder / "plan.yaml")
+    strategies = result("compare", *planning, "--budget", 0)
+    assert plan["iteration_seconds"] <= min(entry["iteration_seconds"] for entry in strategies)
+    assert 0 < plan["lower_bound_seconds"] <= plan["iteration_seconds"]
+    assert plan["estimated_share"] == 1
+    again = result("simulate", *planning, "--strategy", folder / "plan.yaml")
+    assert again["iteration_seconds"] == plan["iteration_seconds"]
+
+
+def test_simulate_writes_a_timeline(planning: list[object], folder: Path) -> None:
+    result("simulate", *planning, "--strategy", "ev-ar", "--trace", folder / "trace.json")
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    assert any(event["ph"] == "X" for event in events)
+
+
+def test_infeasible_is_a_result_with_reasons(folder: Path) -> None:
+    tiny = planning_on(folder, "tiny.yaml")
+    (folder / "tiny.yaml").write_text(
+        CLUSTER.replace("kind: T4, ", "kind: T4, memory: 1MiB, ").replace("V100-16GB", "V100-16GB, memory: 1MiB")
+    )
+    entry = result("simulate", *tiny, "--strategy", "mp:big/0")
+    assert not entry["feasible"]
+    assert "big/0 needs" in entry["reasons"][0]
+    process = motley("plan", *tiny, "--budget", 0.2, "--json", "-o", folder / "no.yaml")
+    assert process.returncode == 2
+    assert json.loads(process.stdout)["changes"]
+    assert not (folder / "no.yaml").exists()
+
+
+def test_bad_input_is_named(planning: list[object], folder: Path) -> None:
+    half = folder / "half.pt2"
+    half.write_bytes((folder / "model.pt2").read_bytes()[:1000])
+    assert "half.pt2" in refused("inspect", half)
+    (folder / "bad.yaml").write_text(CLUSTER.replace("25Gbps", "25Gbpz"))
+    assert "bad.yaml:7" in refused("compare", *planning_on(folder, "bad.yaml"))
+    assert "ev-ar" in refused("simulate", *planning, "--strategy", "even")
+
+
+def agents() -> list[object]:
+    speeds = {"a": 0.5, "b": 0.25}
+    return [x for name, speed in speeds.items() for x in ("--agent", f"name={name},speed={speed},devices=1,threads=1")]
+
+
+def test_run_trains_on_two_agents(folder: Path) -> None:
+    run = ["run", folder / "model.pt2", "--batch", 12, "--data", folder / "data", "--iterations", 4, "--budget", 0.5]
+    where = [*agents(), "--profiles", folder / "profiles.sqlite", "-o", folder / "out"]
+    even, best = result(*run, *where, "--strategy", "ev-ar", "search", "--trace", folder / "run.json")
+    assert even["strategy"] == "ev-ar"
+    # The same batches from the same start, whatever the plan.
+    assert even["losses"] == pytest.approx(best["losses"], rel=1e-4)
+    assert len(best["losses"]) == 4 and best["measured_seconds"] > 0 and best["estimated_share"] < 0.5
+    names = json.dumps(json.loads((folder / "run.json").read_text()))
+    assert "predicted a/0" in names and "measured a/0" in names
+    assert best["saved"]
+
+
+def test_interrupted_run_leaves_no_process(folder: Path) -> None:
+    run = ["run", folder / "model.pt2", "--batch", 12, "--data", folder / "data", "--iterations", 100000]
+    where = [*agents(), "--profiles", folder / "profiles.sqlite", "--strategy", "ev-ar"]
+    process = subprocess.Popen([str(MOTLEY), *map(str, run + where)], stderr=subprocess.PIPE)
+
+    def descendants() -> list[int]:
+        """By /proc: processes whose parents lead to ours."""
+        parents = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                except OSError:
+                    continue
+        found = {process.pid}
+        while more := {pid for pid, parent in parents.items() if parent in found} - found:
+            found |= more
+        return sorted(found - {process.pid})
+
+    deadline = time.monotonic() + 60
+    while len(descendants()) < 5 and time.monotonic() < deadline:  # a coordinator, two agents, two workers
+        time.sleep(0.1)
+    started = descendants()
+    assert len(started) >= 5
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) != 0
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{pid}") for pid in started) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [pid for pid in started if os.path.exists(f"/proc/{pid}")] == []
