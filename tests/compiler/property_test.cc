@@ -3,6 +3,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "compiler/compiler.h"
 #include "tests/support/chain_graph.h"
@@ -64,6 +65,17 @@ TEST_P(PropertyTest, EveryOpRunsOnceForEverySample) {
     if (op.kind == OpKind::kGradientSum || op.kind == OpKind::kUpdate || op.name == "shared.double.dw") continue;
     EXPECT_EQ(samples[id], kBatch) << op.name;
   }
+}
+
+// Its context is no value, so no input says so: the gradient of a mean needs the seed alone.
+TEST_P(PropertyTest, ABackwardOpComesAfterItsForwardOp) {
+  std::set<std::pair<DeviceIndex, OpId>> ran;
+  each([&](const Program& program, const Instruction& run) {
+    if (run.kind != InstructionKind::kCompute) return;
+    const Op& op = graph_.ops[run.op];
+    EXPECT_TRUE(!op.is_backward() || ran.contains({program.device, op.forward})) << op.name;
+    ran.insert({program.device, run.op});
+  });
 }
 
 TEST_P(PropertyTest, NothingArrivesTwice) {
