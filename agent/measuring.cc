@@ -58,14 +58,13 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
   measure(graph, name, options);
 }
 
-void run_link_probe(const proto::LinkTask& task, Communicator& communicator, const proto::Meeting& meeting,
-                    const EventSink& sink) {
+void run_link_probe(const proto::LinkTask& task, Communicator& communicator, Communicator& control, void* scratch,
+                    const proto::Meeting& meeting, const EventSink& sink) {
   LinkProbeOptions options;
   options.largest = Bytes{task.largest_bytes()};
   options.budget = Seconds{task.budget_seconds()};
   options.timeout = Seconds{meeting.timeout_seconds()};
-  std::vector<std::byte> scratch(2 * static_cast<std::size_t>(task.largest_bytes()));
-  const auto links = probe_links(communicator, communicator, scratch.data(), options);
+  const auto links = probe_links(communicator, control, scratch, options);
   if (communicator.rank() != 0) return;
   proto::WorkerEvent event;
   for (const ProbedLink& link : links) {

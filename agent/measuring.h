@@ -11,8 +11,8 @@ namespace motley {
 // Tells `sink` of progress and of profiles as they are measured. Throws what measure() throws.
 void run_profiling(const proto::DeviceDescription& device, const proto::ProfileTask& task, const EventSink& sink);
 
-// Called by all ranks; rank 0 tells `sink` of all links.
-void run_link_probe(const proto::LinkTask& task, Communicator& communicator, const proto::Meeting& meeting,
-                    const EventSink& sink);
+// Called by all ranks; rank 0 tells `sink` of all links. `control` and `scratch` as probe_links wants them.
+void run_link_probe(const proto::LinkTask& task, Communicator& communicator, Communicator& control, void* scratch,
+                    const proto::Meeting& meeting, const EventSink& sink);
 
 }  // namespace motley

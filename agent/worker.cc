@@ -7,6 +7,7 @@
 #include "graph/serialize.h"
 #include "runtime/emulated_communicator.h"
 #include "runtime/gloo_communicator.h"
+#include "runtime/nccl_communicator.h"
 
 namespace motley {
 namespace {
@@ -15,18 +16,24 @@ EmulationOptions emulation_of(const proto::DeviceDescription& device) {
   return device.emulation().empty() ? EmulationOptions{} : parse_emulation(device.emulation());
 }
 
-std::unique_ptr<Communicator> connect(const proto::WorkerTask& task) {
-  const proto::Meeting& meeting = task.meeting();
+Rendezvous rendezvous_of(const proto::Meeting& meeting, const std::string& part) {
   Rendezvous rendezvous;
-  rendezvous.store = make_grpc_store(meeting.store(), meeting.prefix());
+  rendezvous.store = make_grpc_store(meeting.store(), meeting.prefix() + part);
   rendezvous.rank = meeting.rank();
   rendezvous.size = meeting.devices_size();
   rendezvous.address = meeting.address();
   rendezvous.names.assign(meeting.devices().begin(), meeting.devices().end());
   rendezvous.timeout = Seconds{meeting.timeout_seconds()};
+  return rendezvous;
+}
+
+// Between the devices' memories.
+std::unique_ptr<Communicator> connect(const proto::WorkerTask& task) {
+  const Rendezvous rendezvous = rendezvous_of(task.meeting(), "");
+  if (task.meeting().cuda()) return make_nccl_communicator(rendezvous, task.device().index());
   auto communicator = make_gloo_communicator(rendezvous);
   // When one port is shaped all are: each tells the others how.
-  if (!meeting.emulated()) return communicator;
+  if (!task.meeting().emulated()) return communicator;
   return make_emulated_communicator(std::move(communicator), emulation_of(task.device()), make_real_clock(),
                                     rendezvous.timeout);
 }
@@ -43,6 +50,19 @@ void train(const proto::WorkerTask& task, const EventSink& sink) {
                emulation_of(task.device()).speed, sink);
 }
 
+void probe(const proto::WorkerTask& task, const EventSink& sink) {
+  const auto communicator = connect(task);
+  if (!task.meeting().cuda()) {
+    std::vector<std::byte> scratch(2 * static_cast<std::size_t>(task.links().largest_bytes()));
+    return run_link_probe(task.links(), *communicator, *communicator, scratch.data(), task.meeting(), sink);
+  }
+  const auto control = make_gloo_communicator(rendezvous_of(task.meeting(), "control/"));
+  const Graph nothing;
+  const auto executor = Executor::open(torch_device(task.device()), nothing);
+  const TensorHandle scratch = executor->flat(DType::kUInt8, 2 * task.links().largest_bytes());
+  run_link_probe(task.links(), *communicator, *control, data_pointer(scratch), task.meeting(), sink);
+}
+
 }  // namespace
 
 void run_worker(const proto::WorkerTask& task, const EventSink& sink) {
@@ -51,10 +71,8 @@ void run_worker(const proto::WorkerTask& task, const EventSink& sink) {
       return train(task, sink);
     case proto::WorkerTask::kProfile:
       return run_profiling(task.device(), task.profile(), sink);
-    case proto::WorkerTask::kLinks: {
-      const auto communicator = connect(task);
-      return run_link_probe(task.links(), *communicator, task.meeting(), sink);
-    }
+    case proto::WorkerTask::kLinks:
+      return probe(task, sink);
     default:
       throw Error(ErrorKind::kUnsupported, "a task that this worker does not know: agent and worker differ in version");
   }

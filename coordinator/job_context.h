@@ -64,4 +64,8 @@ struct JobContext {
   std::string name() const { return "job-" + std::to_string(job); }
 };
 
+// How the devices of a launch meet, as told to the one of that rank.
+proto::Meeting meeting_of(const JobContext& context, const std::vector<UsedDevice>& ranks, std::size_t rank,
+                          const std::string& prefix, double timeout_seconds);
+
 }  // namespace motley

@@ -101,11 +101,7 @@ std::map<std::string, Fingerprint> profile_devices(const JobContext& context) {
 std::vector<proto::LinkFigure> measure_links(const JobContext& context) {
   if (context.devices.size() < 2) return {};
   std::string devices;
-  bool emulated = false;
-  for (const UsedDevice& used : context.devices) {
-    devices += session_of(used) + " ";
-    emulated = emulated || !used.device.emulation().empty();
-  }
+  for (const UsedDevice& used : context.devices) devices += session_of(used) + " ";
   if (auto known = context.measured.links(devices)) return *known;
   const std::string prefix = context.name() + "/links/";
   context.tell_progress(0, 1, "measuring the links between " + std::to_string(context.devices.size()) + " devices");
@@ -119,14 +115,7 @@ std::vector<proto::LinkFigure> measure_links(const JobContext& context) {
       *task.mutable_device() = context.devices[rank].device;
       task.mutable_links()->set_largest_bytes(kLargestMessage);
       task.mutable_links()->set_budget_seconds(kLinkBudget);
-      proto::Meeting& meeting = *task.mutable_meeting();
-      meeting.set_store(context.address);
-      meeting.set_prefix(prefix);
-      for (const UsedDevice& used : context.devices) meeting.add_devices(used.device.name());
-      meeting.set_rank(static_cast<std::int32_t>(rank));
-      meeting.set_address(context.devices[rank].node.data_address());
-      meeting.set_timeout_seconds(kMeetingTimeout);
-      meeting.set_emulated(emulated);
+      *task.mutable_meeting() = meeting_of(context, context.devices, rank, prefix, kMeetingTimeout);
       group.start(context.devices[rank].node, request);
     }
     group.run([&](const proto::WorkerEvent& event) {

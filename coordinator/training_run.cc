@@ -148,20 +148,6 @@ proto::TrainTask train_task(const JobContext& context, const Deployment& deploym
   return train;
 }
 
-proto::Meeting meeting_of(const JobContext& context, const Deployment& deployment, const std::string& prefix) {
-  proto::Meeting meeting;
-  meeting.set_store(context.address);
-  meeting.set_prefix(prefix);
-  meeting.set_timeout_seconds(context.spec.preflight_timeout_seconds() > 0 ? context.spec.preflight_timeout_seconds()
-                                                                           : kPreflightTimeout);
-  for (const Program& program : deployment.programs) {
-    const auto& device = context.devices[static_cast<std::size_t>(program.device)].device;
-    meeting.add_devices(device.name());
-    meeting.set_emulated(meeting.emulated() || !device.emulation().empty());
-  }
-  return meeting;
-}
-
 }  // namespace
 
 void run_deployment(const JobContext& context, const Cluster& cluster, const Deployment& deployment,
@@ -170,25 +156,29 @@ void run_deployment(const JobContext& context, const Cluster& cluster, const Dep
   if (!context.spec.output().empty()) std::filesystem::create_directories(context.spec.output());
   const std::string prefix = context.name() + "/train/";
   proto::TrainTask train = train_task(context, deployment);
-  proto::Meeting meeting = meeting_of(context, deployment, prefix);
+  std::vector<UsedDevice> ranks;
+  for (const Program& program : deployment.programs) {
+    ranks.push_back(context.devices[static_cast<std::size_t>(program.device)]);
+    if (ranks.back().device.type() == ranks.front().device.type()) continue;
+    throw Error(ErrorKind::kUnsupported, "CPU and GPU devices cannot train together: " + ranks.front().device.name() +
+                                             " and " + ranks.back().device.name() + "; name devices of one sort");
+  }
+  const double timeout =
+      context.spec.preflight_timeout_seconds() > 0 ? context.spec.preflight_timeout_seconds() : kPreflightTimeout;
   Collector collector(context, cluster, deployment, on_iteration);
   {
     WorkerGroup group(context.launcher, context.nodes, context.stop);
     for (std::size_t rank = 0; rank < deployment.programs.size(); ++rank) {
-      const DeviceIndex device = deployment.programs[rank].device;
-      const UsedDevice& used = context.devices[static_cast<std::size_t>(device)];
       proto::RunRequest request;
       request.set_model_hash(context.spec.model_hash());
       request.set_checkpoint_hash(context.spec.checkpoint_hash());
       proto::WorkerTask& task = *request.mutable_task();
       task.set_job(context.name());
-      *task.mutable_device() = used.device;
-      meeting.set_rank(static_cast<std::int32_t>(rank));
-      meeting.set_address(used.node.data_address());
-      *task.mutable_meeting() = meeting;
-      train.set_device(device);
+      *task.mutable_device() = ranks[rank].device;
+      *task.mutable_meeting() = meeting_of(context, ranks, rank, prefix, timeout);
+      train.set_device(deployment.programs[rank].device);
       *task.mutable_train() = train;
-      group.start(used.node, request);
+      group.start(ranks[rank].node, request);
     }
     group.run([&](const proto::WorkerEvent& event) { collector.take(event); });
   }

@@ -24,4 +24,21 @@ void MeasuredOnce::set_links(const std::string& devices, const std::vector<proto
   links_[devices] = links;
 }
 
+proto::Meeting meeting_of(const JobContext& context, const std::vector<UsedDevice>& ranks, std::size_t rank,
+                          const std::string& prefix, double timeout_seconds) {
+  proto::Meeting meeting;
+  meeting.set_store(context.address);
+  meeting.set_prefix(prefix);
+  meeting.set_rank(static_cast<std::int32_t>(rank));
+  meeting.set_address(ranks[rank].node.data_address());
+  meeting.set_timeout_seconds(timeout_seconds);
+  meeting.set_cuda(true);
+  for (const UsedDevice& used : ranks) {
+    meeting.add_devices(used.device.name());
+    meeting.set_emulated(meeting.emulated() || !used.device.emulation().empty());
+    meeting.set_cuda(meeting.cuda() && used.device.type() == "cuda");
+  }
+  return meeting;
+}
+
 }  // namespace motley
