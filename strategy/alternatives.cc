@@ -4,19 +4,18 @@
 
 namespace motley {
 
-Alternatives::Alternatives(const Evaluator& evaluator) : best_(kFixed), known_(kFixed, 0) {
+Alternatives::Alternatives(const Evaluator& evaluator) : best_(kFixed) {
   best_[kOneDevice].trait = "all on one device";
   best_[kUniform].trait = "the same shares for every group";
   best_[kModelParallel].trait = "every group on one device";
   best_[kAllReduceOnly].trait = "all-reduce alone";
   best_[kServerOnly].trait = "parameter servers alone";
-  for (const Device& device : evaluator.cluster().devices) best_.push_back({"without " + device.name, {}});
-  known_.resize(best_.size(), 0);
+  for (const Device& device : evaluator.cluster().devices) best_.push_back({"without " + device.name, {}, false});
 }
 
 void Alternatives::add(std::size_t trait, const Evaluation& evaluation) {
-  if (known_[trait] != 0 && !better(evaluation, best_[trait].evaluation)) return;
-  known_[trait] = 1;
+  if (best_[trait].known && !better(evaluation, best_[trait].evaluation)) return;
+  best_[trait].known = true;
   best_[trait].evaluation = evaluation;
 }
 
@@ -48,8 +47,8 @@ void Alternatives::add(const Evaluation& evaluation) {
 
 std::vector<Alternative> Alternatives::take() {
   std::vector<Alternative> taken;
-  for (std::size_t trait = 0; trait < best_.size(); ++trait) {
-    if (known_[trait] != 0) taken.push_back(std::move(best_[trait]));
+  for (Alternative& alternative : best_) {
+    if (alternative.known) taken.push_back(std::move(alternative));
   }
   return taken;
 }

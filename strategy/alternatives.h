@@ -12,6 +12,7 @@ class Alternatives {
  public:
   explicit Alternatives(const Evaluator& evaluator);
   void add(const Evaluation& evaluation);
+  const std::vector<Alternative>& best() const { return best_; }  // by trait; some may not be known
   std::vector<Alternative> take();  // in a fixed order of traits; those that nothing had are left out
 
  private:
@@ -19,7 +20,6 @@ class Alternatives {
   void add(std::size_t trait, const Evaluation& evaluation);
 
   std::vector<Alternative> best_;  // the fixed traits, then one "without" per device
-  std::vector<char> known_;
 };
 
 }  // namespace motley

@@ -70,9 +70,16 @@ class Search {
 
   SearchResult run() {
     judge_baselines();
-    const std::vector<Evaluation> starts = judge_new(data_parallel_starts(evaluator_, work_));
-    balance(starts);
-    judge_new(parameter_heavy_starts(evaluator_, work_, in_samples(result_.best.strategy, evaluator_.batch())));
+    std::vector<Evaluation> uniform = judge_new(data_parallel_starts(evaluator_, work_));
+    for (const Evaluation& known : result_.baselines) {
+      if (!known.strategy.name.starts_with("cp-")) continue;
+      uniform.push_back(known);
+      uniform.back().strategy = in_samples(known.strategy, evaluator_.batch());
+    }
+    const std::vector<Evaluation> starts = balance(std::move(uniform));
+    // Moving heavy parameters out of the way may make another set of devices the best.
+    for (const Evaluation& start : starts) judge_new(parameter_heavy_starts(evaluator_, work_, start.strategy));
+    judge_new(cut_starts(evaluator_, sides(starts)));
     anneal();
     result_.alternatives = alternatives_.take();
     result_.elapsed = elapsed();
@@ -86,10 +93,10 @@ class Search {
   bool over() const {
     return options_.stop.stop_requested() || elapsed() >= options_.time || result_.evaluations >= options_.evaluations;
   }
-  // How much of the budget is used up, 0 to 1.
+  // How much of the budget is used up, 0 to 1. Of evaluations, if they are bounded, since time differs from run to run.
   double used() const {
-    return std::max(elapsed() / options_.time,
-                    static_cast<double>(result_.evaluations) / static_cast<double>(options_.evaluations));
+    if (options_.evaluations == std::numeric_limits<std::int64_t>::max()) return elapsed() / options_.time;
+    return static_cast<double>(result_.evaluations) / static_cast<double>(options_.evaluations);
   }
 
   void judge_baselines() {
@@ -142,17 +149,32 @@ class Search {
 
   // The best starts, their shares moved towards equal compute time: what proportional shares miss when a device's time
   // is not proportional to its samples.
-  void balance(std::vector<Evaluation> starts) {
+  std::vector<Evaluation> balance(std::vector<Evaluation> starts) {
     std::stable_sort(starts.begin(), starts.end(), better);
-    std::erase_if(starts,
-                  [](const Evaluation& e) { return e.not_compilable.has_value() || e.simulation.busy.size() < 2; });
+    std::erase_if(starts, [](const Evaluation& e) { return e.not_compilable || e.simulation.busy.size() < 2; });
     if (starts.size() > kBalanced) starts.resize(kBalanced);
-    for (int i = 0; i < kBalancingRounds && !starts.empty() && !over(); ++i) {
+    std::vector<Evaluation> last = starts;
+    for (int i = 0; i < kBalancingRounds && !last.empty() && !over(); ++i) {
       std::vector<Strategy> next;
-      next.reserve(starts.size());
-      for (const Evaluation& start : starts) next.push_back(rebalanced(start, evaluator_.batch()));
-      starts = judge_new(next);
+      next.reserve(last.size());
+      for (const Evaluation& evaluation : last) next.push_back(rebalanced(evaluation, evaluator_.batch()));
+      last = judge_new(next);
     }
+    return starts;
+  }
+
+  // The best starts' decisions, one per set of devices; and the fastest device alone.
+  std::vector<GroupDecision> sides(const std::vector<Evaluation>& starts) const {
+    std::vector<GroupDecision> sides;
+    const std::vector<double> seconds = iteration_seconds(work_, evaluator_.cluster());
+    const auto fastest = std::min_element(seconds.begin(), seconds.end()) - seconds.begin();
+    sides.push_back({{{static_cast<DeviceIndex>(fastest), static_cast<double>(evaluator_.batch())}}});
+    for (const Evaluation& start : starts) {
+      const GroupDecision& decision = start.strategy.groups.front();
+      const auto same_shares = [&](const GroupDecision& side) { return side.shares == decision.shares; };
+      if (std::none_of(sides.begin(), sides.end(), same_shares)) sides.push_back(decision);
+    }
+    return sides;
   }
 
   std::vector<Strategy> proposals(const Evaluation& from) {
@@ -173,8 +195,7 @@ class Search {
     int known_rounds = 0;
     while (!over()) {
       if (++rounds_since_best_ > kPatience) {
-        current = result_.best;
-        current.strategy = in_samples(current.strategy, evaluator_.batch());
+        current = restart();
         rounds_since_best_ = 1;
       }
       std::vector<Strategy> round = proposals(current);
@@ -190,6 +211,18 @@ class Search {
       const Evaluation& next = *std::min_element(evaluations.begin(), evaluations.end(), better);
       if (better(next, current) || accepts(current, next)) current = next;
     }
+  }
+
+  // The best, or the best of those with some trait: they lie in different valleys.
+  Evaluation restart() {
+    Evaluation from = result_.best;
+    if (random_() % 2 == 0) {
+      const std::vector<Alternative>& known = alternatives_.best();
+      const Alternative& one = known[random_() % known.size()];
+      if (one.known) from = one.evaluation;
+    }
+    from.strategy = in_samples(from.strategy, evaluator_.batch());
+    return from;
   }
 
   bool accepts(const Evaluation& current, const Evaluation& next) {

@@ -7,7 +7,7 @@
 // with large and small changes (strategy/moves.h): each round proposes kRound changes of the current strategy, judges
 // them in parallel, and moves to the best of them when it is better, or by chance when it is a little worse (Metropolis
 // et al. 1953), less and less as the budget is used up. After kPatience rounds without a new best it goes back to the
-// best.
+// best, or to the best with some trait (strategy/alternatives.h), which lies in another valley.
 //
 // A round's proposals depend on nothing but the seed and what was judged before, so the result depends on the number of
 // evaluations and not on threads or time: with `evaluations` given and time to spare, the same seed gives the same
@@ -41,8 +41,9 @@ struct SearchOptions {
 
 // The best of those strategies that share a trait, for comparison with the best of all.
 struct Alternative {
-  std::string trait;  // "without big/0", "all groups on the same devices", "all on one device", ...
+  std::string trait;  // "without big/0", "all on one device", "all-reduce alone", ...
   Evaluation evaluation;
+  bool known = false;  // whether any was judged
 };
 
 struct SearchResult {

@@ -98,4 +98,23 @@ std::vector<Strategy> parameter_heavy_starts(const Evaluator& evaluator, const s
   return starts;
 }
 
+std::vector<Strategy> cut_starts(const Evaluator& evaluator, const std::vector<GroupDecision>& sides) {
+  const std::vector<GroupId> order = model_order(evaluator.graph());
+  std::vector<Strategy> starts;
+  constexpr std::size_t kParts = 4;
+  for (const GroupDecision& before : sides) {
+    for (const GroupDecision& behind : sides) {
+      if (before == behind) continue;
+      for (std::size_t part = 1; part < kParts; ++part) {
+        Strategy strategy = uniform_strategy("search", evaluator.graph(), behind);
+        for (std::size_t place = 0; place < order.size() * part / kParts; ++place) {
+          strategy.groups[order[place]] = before;
+        }
+        starts.push_back(std::move(strategy));
+      }
+    }
+  }
+  return starts;
+}
+
 }  // namespace motley

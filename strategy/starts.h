@@ -18,4 +18,9 @@ std::vector<Strategy> data_parallel_starts(const Evaluator& evaluator, const std
 std::vector<Strategy> parameter_heavy_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work,
                                              const Strategy& best);
 
+// The model cut in two at every quarter, with one of `sides` before the cut and another behind it: the first groups'
+// gradients come last, when no compute is left to hide their exchange, and the last groups often have large parameters
+// and small activations, so they may want other devices than the rest.
+std::vector<Strategy> cut_starts(const Evaluator& evaluator, const std::vector<GroupDecision>& sides);
+
 }  // namespace motley
