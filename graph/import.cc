@@ -51,9 +51,8 @@ Importer::Importer(const Pt2File& file)
         count(spec.get_loss_output().get_arg().get_name());
         break;
       case schema::OutputSpec::Tag::BUFFER_MUTATION:
+      case schema::OutputSpec::Tag::USER_INPUT_MUTATION:  // a batch of data is not used again
         break;
-      case schema::OutputSpec::Tag::USER_INPUT_MUTATION:
-        break;  // a batch of data is not used again
       default:
         throw Error(ErrorKind::kUnsupported, "the program has an output of the kind " +
                                                  std::string(schema::printEnum(spec.tag())) +
@@ -156,7 +155,9 @@ void Importer::write_mutated_buffers(Scope& scope) {
 }
 
 TensorId Importer::find_loss(Scope& scope) {
-  static const std::string how = ": let forward return the loss, a scalar, first";
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorKind::kInvalidInput, why + ": let forward return the loss, a scalar, first");
+  };
   for (const schema::OutputSpec& spec : program_.get_graph_module().get_signature().get_output_specs()) {
     std::string name;
     if (spec.tag() == schema::OutputSpec::Tag::LOSS_OUTPUT) {
@@ -169,21 +170,21 @@ TensorId Importer::find_loss(Scope& scope) {
     }
     const auto value = scope.values.find(name);
     if (value == scope.values.end()) {
-      throw Error(ErrorKind::kInvalidInput, "the program's first output is not a tensor" + how);
+      refuse("the program's first output is not a tensor");
     }
     const TensorMeta& meta = value->second.meta();
     if (!meta.shape.empty() || !is_floating(meta.dtype)) {
-      throw Error(ErrorKind::kInvalidInput, "the program's first output, " + name + ", has " +
-                                                std::to_string(meta.shape.size()) + " dimensions and dtype " +
-                                                to_string(meta.dtype) + how);
+      refuse("the program's first output, " + name + ", has " + std::to_string(meta.shape.size()) +
+             " dimensions and dtype " + to_string(meta.dtype));
     }
     const TensorId loss = aliasing_.read(value->second);
     if (builder_.tensor(loss).producer == kNone || !builder_.tensor(loss).requires_gradient) {
-      throw Error(ErrorKind::kInvalidInput, "the loss, " + name + ", does not depend on any parameter" + how);
+      refuse("the loss, " + name + ", does not depend on any parameter");
     }
     return loss;
   }
-  throw Error(ErrorKind::kInvalidInput, "the program has no output" + how);
+  refuse("the program has no output");
+  return kNone;
 }
 
 Graph import_pt2(const Pt2File& file) {

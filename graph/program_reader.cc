@@ -62,7 +62,10 @@ ProgramReader::ProgramReader(const schema::ExportedProgram& program) {
   }
   if (symbols.size() > 1) {
     std::string list;
-    for (const auto& [symbol, place] : symbols) list += (list.empty() ? "" : ", ") + symbol + " (" + place + ")";
+    for (const auto& [symbol, place] : symbols) {
+      if (!list.empty()) list += ", ";
+      list.append(symbol).append(" (").append(place).append(")");
+    }
     throw Error(ErrorKind::kInvalidInput, "the model's inputs have " + std::to_string(symbols.size()) +
                                               " symbolic sizes, " + list +
                                               ", and only the batch may be: " + kHowToExport);

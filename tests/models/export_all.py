@@ -106,7 +106,10 @@ def small_inception() -> nn.Module:
     blocks = torchvision.models.inception
 
     def thin(channels_in: int, channels_out: int, **options: Any) -> nn.Module:
-        return blocks.BasicConv2d(channels_in if channels_in == 3 else channels_in // 4, channels_out // 4, **options)
+        thinner: nn.Module = blocks.BasicConv2d(
+            channels_in if channels_in == 3 else channels_in // 4, channels_out // 4, **options
+        )
+        return thinner
 
     parts = [blocks.InceptionA, blocks.InceptionB, blocks.InceptionC, blocks.InceptionD, blocks.InceptionE]
     model: Any = blocks.Inception3(
@@ -118,6 +121,48 @@ def small_inception() -> nn.Module:
     model.fc = nn.Linear(512, 10)
     module: nn.Module = model
     return module
+
+
+class Writer(nn.Module):
+    """Writes in place through views of all sorts, and into buffers; what looks at that memory later sees it."""
+
+    steps: Tensor
+    table: Tensor
+    average: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+        self.turn = nn.Parameter(torch.randn(6, 6))
+        self.register_buffer("steps", torch.zeros(3))
+        self.register_buffer("table", torch.zeros(4, 6))
+        self.register_buffer("average", torch.ones(6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h: Tensor = self.linear(x) * 1.0
+        cube = h.view(-1, 2, 3)
+        cube.transpose(1, 2)[:, 1].mul_(2.0)
+        h[:, 0:2].add_(1.0)
+        h[:, 3:].copy_(h[:, :3] * 0.5)
+        cube.permute(2, 0, 1)[0].mul_(1.5)
+        h.select(1, 3).fill_(0.25)
+        column = h.narrow(1, 4, 1)
+        column.zero_()
+        column.add_(x[:, :1])
+        cube.flatten(1)[:, 5] = x[:, 2]
+        torch.diagonal(cube, 0, 1, 2).mul_(3)
+        copy = torch.empty_like(h).copy_(h)
+        copy.masked_fill_(h > 1, 0.5)
+        self.steps.add_(1)
+        with torch.no_grad():
+            self.table[1] = h.detach().mean(0)
+            self.table[2:].mul_(0.5)
+            self.average.mul_(0.9).add_(h.detach().mean(0), alpha=0.1)
+        turned = copy @ self.turn.t()
+        total = (turned + h) * self.average
+        total.squeeze(0).mul_(0.5)
+        loss: Tensor = total.pow(2).mean() + (self.table * 0.1).sum() * total.mean()
+        return loss
 
 
 small: dict[str, Callable[[], Example]] = {
@@ -140,6 +185,7 @@ small: dict[str, Callable[[], Example]] = {
     "vgg": lambda: images(small_vgg19(), 32),
     "mobilenet": lambda: images(torchvision.models.mobilenet_v2(num_classes=10, width_mult=0.25, dropout=0.0), 64),
     "inception": lambda: images(small_inception(), 75),
+    "in_place": lambda: (Writer(), {"x": torch.randn(batch, 6)}),
 }
 
 full: dict[str, Callable[[], Example]] = {
