@@ -131,7 +131,7 @@ grpc::Status Agent::Run(grpc::ServerContext* context, const proto::RunRequest* r
       task.mutable_train()->set_model(fetch(request->model_hash()));
       if (!request->checkpoint_hash().empty()) task.mutable_train()->set_checkpoint(fetch(request->checkpoint_hash()));
     }
-    run(context, std::move(task), writer);
+    run(context, task, writer);
     return grpc::Status::OK;
   } catch (const Error& error) {
     return to_status(error);
@@ -140,7 +140,8 @@ grpc::Status Agent::Run(grpc::ServerContext* context, const proto::RunRequest* r
   }
 }
 
-void Agent::run(grpc::ServerContext* context, proto::WorkerTask task, grpc::ServerWriter<proto::WorkerEvent>* writer) {
+void Agent::run(grpc::ServerContext* context, const proto::WorkerTask& task,
+                grpc::ServerWriter<proto::WorkerEvent>* writer) {
   const std::string& device = task.device().name();
   WorkerProcess worker(spawner_, options_.worker_program, task);
   spdlog::info("job {}: started a worker for {}", task.job(), device);

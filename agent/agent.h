@@ -47,7 +47,7 @@ class Agent : public proto::Agent::Service {
 
  private:
   void stay_registered();
-  void run(grpc::ServerContext* context, proto::WorkerTask task, grpc::ServerWriter<proto::WorkerEvent>* writer);
+  void run(grpc::ServerContext* context, const proto::WorkerTask& task, grpc::ServerWriter<proto::WorkerEvent>* writer);
   std::string fetch(const std::string& hash);  // returns its path
   bool pause(Seconds time);                    // false when the agent ends
 

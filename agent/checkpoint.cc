@@ -26,6 +26,7 @@ void join_parts(const std::vector<std::filesystem::path>& parts, const std::file
                 std::int64_t iteration, const std::string& graph_fingerprint) {
   std::vector<SafetensorsFile> files;
   std::vector<NamedTensor> tensors;
+  files.reserve(parts.size());
   for (const auto& part : parts) files.emplace_back(part);
   for (const SafetensorsFile& file : files) {
     tensors.insert(tensors.end(), file.tensors().begin(), file.tensors().end());

@@ -16,6 +16,7 @@ std::vector<RankGroup> make_groups(const Deployment& deployment, DeviceIndex dev
     if (std::find(members.begin(), members.end(), device) == members.end()) continue;
     if (!made.contains(members)) {
       std::vector<int> ranks;
+      ranks.reserve(members.size());
       for (const DeviceIndex member : members) ranks.push_back(rank_of_device[static_cast<std::size_t>(member)]);
       made[members] = communicator.create_group(ranks, timeout);
     }

@@ -24,7 +24,7 @@ NamedTensor parse_npy(const std::filesystem::path& path, std::span<const std::by
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (text.size() < 12 || !text.starts_with(kMagic)) fail(ErrorKind::kInvalidInput, "not a .npy file");
-  const int version = text[6];
+  const int version = static_cast<unsigned char>(text[6]);
   if (version < 1 || version > 3) {
     fail(ErrorKind::kUnsupported, "version " + std::to_string(version) + " of .npy is not known (1 to 3 are)");
   }

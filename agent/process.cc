@@ -68,6 +68,7 @@ struct Pipe {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts) result.push_back(text.data());
   result.push_back(nullptr);
   return result;
@@ -142,7 +143,8 @@ std::unique_ptr<Child> Spawner::start(const std::vector<std::string>& arguments,
     const std::string text = *entry;
     if (!environment.contains(text.substr(0, text.find('=')))) environment_texts.push_back(text);
   }
-  for (const auto& [name, value] : environment) environment_texts.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment)
+    environment_texts.push_back(std::string(name).append("=").append(value));
   const auto argument_pointers = pointers(argument_texts);
   const auto environment_pointers = pointers(environment_texts);
 

@@ -294,8 +294,8 @@ const TensorHandle& ProgramRunner::held(ValueId value) const {
 }
 
 TensorHandle ProgramRunner::take(ValueId value) {
-  const bool last = !program_.values[value].persistent && uses_[value] == 1;
-  return last ? std::move(slots_[value]) : held(value);
+  if (program_.values[value].persistent || uses_[value] > 1) return held(value);
+  return std::move(slots_[value]);
 }
 
 void ProgramRunner::drop_use(ValueId value) {

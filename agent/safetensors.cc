@@ -116,7 +116,8 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
           std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& pair) { return dtype == pair.first; });
       if (known == kDTypes.end()) {
         throw Error(ErrorKind::kUnsupported,
-                    path_ + ": tensor '" + name + "' has dtype " + dtype + ", which motley lacks");
+                    std::string(path_).append(": tensor '").append(name).append("' has dtype ").append(dtype) +
+                        ", which motley lacks");
       }
       tensor.dtype = known->second;
       const auto [begin, end] = entry.at("data_offsets").get<std::array<std::uint64_t, 2>>();

@@ -44,7 +44,7 @@ void CoordinatorClient::wait_for_nodes(std::size_t nodes, Seconds timeout) const
 }
 
 std::string CoordinatorClient::upload(const std::filesystem::path& path) const {
-  const std::string hash = sha256_of_file(path);
+  std::string hash = sha256_of_file(path);
   {
     grpc::ClientContext context;
     proto::BlobRequest request;

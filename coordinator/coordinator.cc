@@ -201,7 +201,7 @@ void Coordinator::schedule() {
     if (devices.empty() || !free) continue;
     job.devices = std::move(names);
     job.started = true;
-    job.thread = std::jthread([this, &job, devices] { run(job, devices); });
+    job.thread = std::jthread([this, job = &job, devices] { run(*job, devices); });
   }
 }
 
