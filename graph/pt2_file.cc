@@ -20,6 +20,7 @@ std::int64_t as_number(const schema::SymInt& size) {
 
 std::vector<std::int64_t> as_numbers(const std::vector<schema::SymInt>& sizes) {
   std::vector<std::int64_t> numbers;
+  numbers.reserve(sizes.size());
   for (const schema::SymInt& size : sizes) numbers.push_back(as_number(size));
   return numbers;
 }
@@ -97,9 +98,9 @@ void add_table(const ZipArchive& zip, const std::string& file, const std::string
   const auto config = decode<schema::PayloadConfig>(parse_json(zip.read(entry), file, entry), file, entry);
   for (const auto& [name, payload] : config.get_config()) {
     if (payload.get_use_pickle() || !payload.get_tensor_meta()) {
-      throw Error(ErrorKind::kUnsupported, file + ": " + name +
-                                               " is stored as a pickled Python object, not as a plain " +
-                                               "tensor: replace it by a plain tensor and export again");
+      throw Error(ErrorKind::kUnsupported, std::string(file).append(": ").append(name).append(
+                                               " is stored as a pickled Python object, not as a plain tensor: replace "
+                                               "it by a plain tensor and export again"));
     }
     const schema::TensorMeta& meta = *payload.get_tensor_meta();
     StoredTensor tensor;
