@@ -8,8 +8,8 @@
 
 namespace motley {
 
-// Writes whole messages; thread-safe. A reader that has gone is ignored: there is nobody left to tell. (The program must
-// ignore SIGPIPE.)
+// Writes whole messages; thread-safe. A reader that has gone is ignored: there is nobody left to tell. (The program
+// must ignore SIGPIPE.)
 class FrameWriter {
  public:
   explicit FrameWriter(int file) : file_(file) {}

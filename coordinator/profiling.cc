@@ -79,6 +79,7 @@ std::map<std::string, Fingerprint> profile_devices(const JobContext& context) {
   std::exception_ptr failure;
   {
     std::vector<std::jthread> threads;
+    threads.reserve(queues.size());
     for (const auto& [name, queue] : queues) {
       threads.emplace_back([&, queue = &queue] {
         try {

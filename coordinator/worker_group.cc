@@ -19,7 +19,7 @@ WorkerGroup::~WorkerGroup() {
   members_.clear();
 }
 
-void WorkerGroup::start(const proto::NodeDescription& node, proto::RunRequest request) {
+void WorkerGroup::start(const proto::NodeDescription& node, const proto::RunRequest& request) {
   const std::string device = request.task().device().name();
   Member& member = members_[device];
   member.node = node;

@@ -24,7 +24,7 @@ class WorkerGroup {
   WorkerGroup(Launcher& launcher, const NodeRegistry& nodes, std::stop_token stop);
   ~WorkerGroup();  // ends all workers
 
-  void start(const proto::NodeDescription& node, proto::RunRequest request);
+  void start(const proto::NodeDescription& node, const proto::RunRequest& request);
 
   // Calls `on_event` for each event but `ended`, on the caller's thread, until all workers have ended well, or `until`
   // says true after an event. When a worker fails, its node dies or the job is cancelled, all are ended and
