@@ -90,6 +90,15 @@ std::variant<Placement, NotCompilable> Placement::make(const CompilerTables& tab
         {static_cast<std::int32_t>(placement.replicas_.size()), static_cast<std::int32_t>(replicas.size())});
     placement.replicas_.insert(placement.replicas_.end(), replicas.begin(), replicas.end());
   }
+  const OpId loss_maker = graph.tensors[static_cast<std::size_t>(graph.loss)].producer;
+  if (graph.tensors[static_cast<std::size_t>(graph.loss)].layout.kind == BatchLayout::Kind::kMixed) {
+    const GroupId group = graph.ops[static_cast<std::size_t>(loss_maker)].group;
+    if (strategy.groups[static_cast<std::size_t>(group)].shares.size() > 1) {
+      return NotCompilable{"group " + graph.groups[static_cast<std::size_t>(group)].name +
+                           " compares samples with each other, so its replicas would compute another loss: place it "
+                           "on one device"};
+    }
+  }
   for (const Bond& bond : tables.bonds) {
     if (placement.same(bond.maker, bond.user)) continue;
     return NotCompilable{"tensor " + graph.tensors[static_cast<std::size_t>(bond.tensor)].name + " of group " +

@@ -53,6 +53,8 @@ RuleResult apply(const FlowQuery& query) {
       return select_rule(query);
     case BatchRule::kSlice:
       return slice_rule(query);
+    case BatchRule::kSelectScatter:
+      return select_scatter_rule(query);
     case BatchRule::kAlongDim:
     case BatchRule::kSort:
       return along_dim_rule(query);

@@ -13,6 +13,9 @@
 // - Random ops draw per replica.
 // - Rows that were sorted (kMixed outside) and put back by the inverse order are kSplit again, so routing tokens to
 //   experts stays local to the layer.
+// - What mixes samples (a contrastive loss) stays kMixed up to the loss, so a graph whose loss can be cut can be
+// replicated
+//   throughout; where the loss is kMixed, its group holds all that mixes and runs on one device.
 // - A loss that is not reduced over the batch but made of whole (completed) values is the same on all replicas. It
 // counts
 //   as kPartialMean: the weighted mean of equal values is that value.

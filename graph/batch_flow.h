@@ -75,6 +75,7 @@ RuleResult repeat_rule(const FlowQuery& query);
 RuleResult repeat_interleave_rule(const FlowQuery& query);
 RuleResult select_rule(const FlowQuery& query);
 RuleResult slice_rule(const FlowQuery& query);
+RuleResult select_scatter_rule(const FlowQuery& query);
 RuleResult along_dim_rule(const FlowQuery& query);
 RuleResult reduce_rule(const FlowQuery& query);
 RuleResult cat_rule(const FlowQuery& query);

@@ -203,6 +203,15 @@ RuleResult select_rule(const FlowQuery& query) {
   return same(query, 0, dim > selected ? dim - 1 : dim);
 }
 
+RuleResult select_scatter_rule(const FlowQuery& query) {
+  const BatchFlow& whole = query.flow(0);
+  const std::int64_t selected = wrapped(integer_argument(query.op, "dim", 0), query.shape(0).size());
+  if (whole.kind != Kind::kSplit || whole.dim == selected) return std::nullopt;
+  const BatchFlow part = same(query, 0, whole.dim > selected ? whole.dim - 1 : whole.dim);
+  if (query.flow(1).kind != Kind::kIndependent && !(query.flow(1) == part)) return std::nullopt;
+  return whole;
+}
+
 // A cut of the batch's own dimension keeps whole blocks of B * inner.
 RuleResult slice_rule(const FlowQuery& query) {
   const Op& op = query.op;

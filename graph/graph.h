@@ -159,7 +159,8 @@ struct Graph {
   std::vector<Op> ops;  // in an order that respects data: forward ops, then backward, then updates
   std::vector<OpGroup> groups;
   std::vector<TensorId> inputs;  // in the order of the model's arguments
-  TensorId loss = kNone;         // a scalar, kPartialMean or kPartialSum
+  TensorId loss = kNone;  // a scalar, kPartialMean or kPartialSum; kMixed if samples are compared with each other:
+                          // then its group runs on one device
   std::int64_t min_batch = 1;
   std::int64_t max_batch = 0;  // 0: unbounded
   OptimizerOptions optimizer;

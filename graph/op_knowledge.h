@@ -37,7 +37,8 @@ enum class BatchRule : std::uint8_t {
   kIndex,
   kIndexPut,
   kIndexAdd,
-  kGather,  // gather, scatter: along "dim", with an index of the input's rank
+  kSelectScatter,  // a value for one place of a dimension
+  kGather,         // gather, scatter: along "dim", with an index of the input's rank
   kPad,
   kRowLoss,  // cross_entropy, nll_loss: one target per row
   kElementLoss,

@@ -45,6 +45,8 @@ constexpr Row kViewRows[] = {
      B::kPad, L::kLinear, W::kElements, 0, 1, "self"},
     {"flip roll", B::kAlongDim, L::kLinear, W::kElements, 0, 0, ""},
     {"pixel_shuffle pixel_unshuffle channel_shuffle", B::kLeading, L::kLinear, W::kElements, 0, 0, ""},
+    {"slice_scatter", B::kAlongDim, L::kLinear, W::kElements, 0, 0, ""},
+    {"select_scatter", B::kSelectScatter, L::kLinear, W::kElements, 0, 0, ""},
     {"tril triu", B::kTrailing, L::kLinear, W::kElements, 0, 0, ""},
 };
 

@@ -228,6 +228,15 @@ TEST_F(CompileTest, TellsWhyABatchIsTooSmall) {
               HasSubstr("group l0 gets 1 samples on n1/0, but the model takes at least 2"));
 }
 
+TEST_F(CompileTest, ALossThatComparesSamplesStaysOnOneDevice) {
+  graph_ = support::chain_graph({});
+  graph_.tensors[graph_.loss].layout.kind = BatchLayout::Kind::kMixed;
+  strategy_.groups = {on({{0, 1}}), on({{0, 1}, {1, 1}})};
+  EXPECT_THAT(std::get<NotCompilable>(compile_it()).reason, HasSubstr("group l1 compares samples with each other"));
+  strategy_.groups = {on({{0, 1}, {1, 1}}), on({{0, 1}})};
+  EXPECT_TRUE(std::holds_alternative<Deployment>(compile_it()));
+}
+
 TEST_F(CompileTest, WhatCannotBeCutKeepsItsGroupsTogether) {
   graph_ = support::chain_graph({});
   graph_.tensors[support::tensor_named(graph_, "l0.relu")].layout.kind = BatchLayout::Kind::kMixed;

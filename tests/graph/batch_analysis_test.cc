@@ -57,6 +57,18 @@ TEST_F(BatchAnalysisTest, CutsBlocksOfTheBatchApart) {
   EXPECT_EQ(layout(one).kind, Kind::kMixed);  // the first sample is on one replica alone
 }
 
+TEST_F(BatchAnalysisTest, WritesIntoSlices) {
+  const TensorId x = input("x", {2, kB, 4});
+  const TensorId y = input("y", {kB, 4});
+  const std::vector<Argument> at = {
+      {"self", InputRef{0}}, {"src", InputRef{1}}, {"dim", BatchExpr(0)}, {"index", BatchExpr(1)}};
+  const TensorId written = op("written", "aten::select_scatter.default", at, {x, y}, {2, kB, 4});
+  const TensorId first = op("first", "aten::select_scatter.default", at, {y, constant("c", {4})}, {kB, 4});
+  analyze();
+  EXPECT_EQ(layout(written), split(1));
+  EXPECT_EQ(layout(first).kind, Kind::kMixed);  // the second sample is on one replica alone
+}
+
 TEST_F(BatchAnalysisTest, TellsSumsFromMeans) {
   const TensorId x = input("x", {kB, 4});
   const TensorId mean = simple("mean", "aten::mean.default", {x}, {});

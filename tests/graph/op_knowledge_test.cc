@@ -19,7 +19,7 @@ class OpKnowledgeTest : public testing::Test, protected ForwardGraph {
  protected:
   const Op& last() const { return graph.ops.back(); }
   double work(std::int64_t batch) const { return flops(graph, last(), batch).value; }
-  std::vector<TensorId> saved(std::vector<std::int32_t> places) const {
+  std::vector<TensorId> saved(const std::vector<std::int32_t>& places) const {
     return saved_for_backward(graph, last(), places).tensors;
   }
   std::int64_t extra(std::int64_t batch) const { return saved_for_backward(graph, last(), {0}).extra(batch).value; }
