@@ -208,7 +208,7 @@ class Analysis {
   }
 
   TensorFlow flow_of(const FlowQuery& query) {
-    const TensorFlow mixed{BatchFlow::mixed(), std::nullopt, false};
+    TensorFlow mixed{BatchFlow::mixed(), std::nullopt, false};
     if (auto special = special_flow(query)) return *special;
 
     FlowQuery plain = query;

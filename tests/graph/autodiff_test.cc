@@ -32,6 +32,7 @@ class AutodiffTest : public testing::Test, protected ForwardGraph {
   }
   std::vector<std::string> names(const std::vector<TensorId>& ids) {
     std::vector<std::string> result;
+    result.reserve(ids.size());
     for (TensorId id : ids) result.push_back(graph.tensors[id].name);
     return result;
   }
