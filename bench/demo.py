@@ -5,8 +5,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from demo import cluster, demo
+
 from bench.harness import Figure, Report, table
-from examples.demo import cluster, demo
 
 # In the quick run: what is compared with, and the plan.
 QUICK = ("ev-ar", "cp-ar", "search")

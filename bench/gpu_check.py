@@ -8,8 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from demo.data import write_text_windows
+
 from bench.harness import ROOT, Figure
-from examples.demo.data import write_text_windows
 
 BATCH, STEPS, SEQUENCE = 16, 20, 128
 OPTIMIZER = ["--optimizer", "adamw", "--learning-rate", "0.001"]

@@ -6,4 +6,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 command -v nvidia-smi > /dev/null || { echo "gpu_check: there is no NVIDIA GPU here (no nvidia-smi)" >&2; exit 2; }
 nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader
-exec "${PYTHON:-.venv/bin/python}" -m bench.gpu_check --bin "${1:-build/release/bin}"
+PYTHONPATH=examples exec "${PYTHON:-.venv/bin/python}" -m bench.gpu_check --bin "${1:-build/release/bin}"

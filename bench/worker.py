@@ -27,7 +27,8 @@ def compare(model: str, folder: Path, rounds: int, seconds: float) -> tuple[list
     subprocess.run([*EAGER, model, "--export", str(stem)], check=True, stderr=subprocess.DEVNULL)
     ours = [str(BIN / "worker_bench"), f"{stem}.pt2", f"{stem}.safetensors", "--seconds", str(seconds)]
     theirs = [*EAGER, model, "--seconds", str(seconds)]
-    motley, eager = [], []
+    motley: list[float] = []
+    eager: list[float] = []
     for i in range(rounds):
         for command, results in [(ours, motley), (theirs, eager)][:: 1 if i % 2 == 0 else -1]:
             results.append(samples_per_second(command))

@@ -34,9 +34,10 @@ def emulated() -> list[str]:
 @contextmanager
 def daemons_in_box(state: Path, profiles: Path) -> Iterator[list[str]]:
     """Within a command of box.sh: a coordinator and an agent on each host. Yields the options that reach them."""
-    hosts = dict(reversed(line.split()) for line in Path(os.environ["BOX_DIR"], "hosts").read_text().splitlines())
+    lines = Path(os.environ["BOX_DIR"], "hosts").read_text().splitlines()
+    hosts = {name: address for address, name in (line.split() for line in lines)}
     coordinator = f"{hosts['coordinator']}:7070"
-    commands = [
+    commands: list[list[str | Path]] = [
         [BIN / "motley-coordinator", "--listen", coordinator, "--state", state / "coordinator", "--profiles", profiles]
     ]
     for name in sorted(set(hosts) - {"coordinator", "localhost"}):

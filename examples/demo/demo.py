@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "examples"))
 
-from examples.demo import cluster, data  # noqa: E402
+from demo import cluster, data  # noqa: E402
 
 SEQUENCE = 128
 BATCH = 84  # even shares: 28 each; in proportion to 1 : 0.5 : 0.25: 48, 24, 12
