@@ -9,8 +9,11 @@ git ls-files '*.h' '*.cc' | xargs clang-format --dry-run --Werror
 git ls-files '*.py' | xargs .venv/bin/mypy --no-error-summary
 .venv/bin/python deploy/check_layout.py
 
-# Files that include LibTorch take clang-tidy minutes each; they are compiled with -Werror like all others. A file whose
-# check passed is not checked again until it, a header or the rules change.
+# clang-tidy on the core: files that include LibTorch, gRPC or CLI11 take up to a minute each, so they are checked by
+# `deploy/lint.sh --all`; all are compiled with -Werror. A file whose check passed is not checked again until it, a header
+# or the rules change.
+folders=(base graph profiler compiler simulator strategy)
+[ "${1:-}" != --all ] || folders+=(proto runtime agent coordinator cli)
 passed=build/release/tidy
 mkdir -p $passed
 rules=$(cat .clang-tidy $(git ls-files '*.h' '*.proto') | sha256sum)
@@ -20,6 +23,6 @@ tidy_one() {
   [ -e "$stamp" ] || { clang-tidy -p build/release --quiet "$1" 2> >(grep -vE '^([0-9]+ warnings? (and|generated)|Suppressed|Use -header)' >&2) && touch "$stamp"; }
 }
 export -f tidy_one
-{ git grep -LE '#include [<"](torch|ATen|c10)/' -- '*.cc' ':!tests' ':!bench' || true; } |
+{ git grep -LE '#include [<"](torch|ATen|c10)/' -- "${folders[@]/%//*.cc}" || true; } |
   xargs -P "$(nproc)" -I{} bash -c 'tidy_one {}'
 echo "format, types, clang-tidy and layout: clean"

@@ -41,9 +41,9 @@ def daemons_in_box(state: Path, profiles: Path) -> Iterator[list[str]]:
         [BIN / "motley-coordinator", "--listen", coordinator, "--state", state / "coordinator", "--profiles", profiles]
     ]
     for name in sorted(set(hosts) - {"coordinator", "localhost"}):
-        agent = [BIN / "motley-agent", "--name", name, "--coordinator", coordinator, "--listen", f"{hosts[name]}:7071"]
-        on_host = [BOX.parent / "on", name, *agent]
-        commands.append([*on_host, "--state", state / name, "--cpu-devices", "1", "--threads", "1"])
+        agent = ["--name", name, "--coordinator", coordinator, "--listen", f"{hosts[name]}:7071"]
+        agent += ["--state", str(state / name), "--cpu-devices", "1", "--threads", "1"]
+        commands.append([BOX.parent / "on", name, BIN / "motley-agent", *agent])
     running: list[subprocess.Popen[bytes]] = []
     state.mkdir(parents=True, exist_ok=True)
     try:
