@@ -45,9 +45,9 @@ def figures(rounds: list[list[dict[str, Any]]]) -> tuple[list[list[str]], list[F
 
 def run(quick: bool) -> Report:
     with tempfile.TemporaryDirectory() as folder:
-        job = demo.Job(Path(folder), iterations=6 if quick else 14, search_seconds=4 if quick else 15)
+        job = demo.Job(Path(folder), iterations=6 if quick else 10, search_seconds=4 if quick else 15)
         demo.prepare(job)
-        rounds = measure(job, QUICK if quick else demo.STRATEGIES, 1 if quick else 3)
+        rounds = measure(job, QUICK if quick else demo.STRATEGIES, 1 if quick else 2)
     rows, found = figures(rounds)
     text = (
         f"GPT-2 of 2 layers of 128, {demo.SEQUENCE} bytes of text, batch {demo.BATCH}, AdamW, on three emulated "

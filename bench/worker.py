@@ -36,7 +36,7 @@ def compare(model: str, folder: Path, rounds: int, seconds: float) -> tuple[list
 
 
 def run(quick: bool) -> Report:
-    rounds, seconds = (1, 2.5) if quick else (7, 8.0)
+    rounds, seconds = (1, 2.5) if quick else (3, 3.0)
     rows, ratios = [], []
     with tempfile.TemporaryDirectory() as folder:
         for model, what in MODELS.items():
