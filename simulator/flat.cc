@@ -19,7 +19,7 @@ FlatDeployment::FlatDeployment(const Graph& graph, const Cluster& cluster, const
   std::int32_t values = 0;
   for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
     first.push_back(count());
-    first_value_.push_back(values);
+    first_value.push_back(values);
     values += static_cast<std::int32_t>(deployment.programs[p].values.size());
     for (const Instruction& instruction : deployment.programs[p].instructions) {
       instructions.push_back(&instruction);
@@ -27,19 +27,18 @@ FlatDeployment::FlatDeployment(const Graph& graph, const Cluster& cluster, const
     }
   }
   first.push_back(count());
-  first_value_.push_back(values);
+  first_value.push_back(values);
   time_instructions(graph, cluster, costs, deployment);
   link_instructions(deployment);
   match_messages(deployment);
   list_members(cluster, costs, deployment);
-  lay_out_memory(graph, deployment);
 }
 
 void FlatDeployment::time_instructions(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                                        const Deployment& deployment) {
   seconds.assign(count(), 0);
   bytes.assign(count(), 0);
-  op_memory_.resize(count());
+  op_memory.resize(count());
   busy.assign(deployment.programs.size(), 0);
   for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
     const Program& code = deployment.programs[p];
@@ -56,7 +55,7 @@ void FlatDeployment::time_instructions(const Graph& graph, const Cluster& cluste
         case InstructionKind::kCompute: {
           const OpCost cost = costs.op(instruction.op, code.device, instruction.batch);
           seconds[i] = cost.time.value;
-          op_memory_[i] = {cost.kept.value, cost.workspace.value};
+          op_memory[i] = {cost.kept.value, cost.workspace.value};
           op_seconds += cost.time.value;
           if (!cost.measured) estimated_op_seconds += cost.time.value;
           break;
@@ -91,7 +90,7 @@ void FlatDeployment::time_instructions(const Graph& graph, const Cluster& cluste
 
 void FlatDeployment::link_instructions(const Deployment& deployment) {
   waits.assign(count(), 0);
-  std::vector<std::int32_t> producer(first_value_.back(), kNone);
+  std::vector<std::int32_t> producer(first_value.back(), kNone);
   std::vector<std::int32_t> predecessor(count(), kNone);
   previous_receive.assign(count(), kNone);
   next_receive.assign(count(), kNone);
@@ -111,7 +110,7 @@ void FlatDeployment::link_instructions(const Deployment& deployment) {
       }
       previous = i;
       for (ValueId value : instructions[i]->outputs) {
-        if (value != kNone) producer[first_value_[p] + value] = i;
+        if (value != kNone) producer[first_value[p] + value] = i;
       }
     }
   }
@@ -119,7 +118,7 @@ void FlatDeployment::link_instructions(const Deployment& deployment) {
     for (std::int32_t i = 0; i < count(); ++i) {
       if (predecessor[i] != kNone) visit(predecessor[i], i);
       for (ValueId value : instructions[i]->inputs) {
-        const std::int32_t made = value == kNone ? kNone : producer[first_value_[program[i]] + value];
+        const std::int32_t made = value == kNone ? kNone : producer[first_value[program[i]] + value];
         if (made != kNone && made != i) visit(made, i);
       }
     }
@@ -181,129 +180,6 @@ void FlatDeployment::list_members(const Cluster& cluster, const CostModel& costs
     }
     step_seconds.push_back(step);
   }
-}
-
-void FlatDeployment::lay_out_memory(const Graph& graph, const Deployment& deployment) {
-  std::vector<std::int32_t> storage_of(first_value_.back(), kNone);
-  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
-    const std::vector<Value>& values = deployment.programs[p].values;
-    std::vector<std::int32_t> unreleased(values.size(), 0);  // per owner: values that no instruction releases
-    const auto owner = [&](ValueId value) {
-      while (values[value].alias_of != kNone) value = values[value].alias_of;
-      return value;
-    };
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      const ValueId root = owner(static_cast<ValueId>(v));
-      ++unreleased[root];
-      if (root != static_cast<ValueId>(v)) continue;
-      storage_of[first_value_[p] + v] = static_cast<std::int32_t>(storages.size());
-      Storage storage;
-      storage.bytes = values[v].bytes.value;
-      storage.program = static_cast<std::int32_t>(p);
-      storage.tensor = values[v].tensor;
-      storage.from_start = values[v].persistent;
-      storages.push_back(storage);
-    }
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      storage_of[first_value_[p] + v] = storage_of[first_value_[p] + owner(static_cast<ValueId>(v))];
-    }
-    for (ValueId value : deployment.programs[p].inputs) storages[storage_of[first_value_[p] + value]].from_start = true;
-    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
-      for (ValueId value : instructions[i]->releases) --unreleased[owner(value)];
-    }
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      if (values[v].alias_of != kNone) continue;
-      storages[storage_of[first_value_[p] + v]].freed = !values[v].persistent && unreleased[v] == 0;
-    }
-  }
-
-  // What a forward op keeps lives until the last of its backward ops on the device; without any it keeps nothing.
-  std::vector<std::int32_t> kept_by(count(), kNone);  // per forward and backward instruction: the storage
-  std::vector<std::int32_t> own(count(), kNone);      // per instruction: its workspace, bucket or received state
-  bucket.assign(count(), kNone);
-  const auto add_storage = [&](Storage::Kind kind, std::int32_t p, std::int64_t size) -> Storage& {
-    Storage storage;
-    storage.kind = kind;
-    storage.program = p;
-    storage.bytes = size;
-    storages.push_back(storage);
-    return storages.back();
-  };
-  std::vector<std::int32_t> forward_at(graph.ops.size(), kNone);
-  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
-    std::fill(forward_at.begin(), forward_at.end(), kNone);
-    const auto program_index = static_cast<std::int32_t>(p);
-    const std::vector<Value>& values = deployment.programs[p].values;
-    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
-      const Instruction& instruction = *instructions[i];
-      const auto next = static_cast<std::int32_t>(storages.size());
-      if (instruction.kind == InstructionKind::kAllReduce && instruction.inputs.size() > 1) {
-        std::int64_t size = 0;
-        for (ValueId value : instruction.inputs) size += values[value].bytes.value;
-        add_storage(Storage::Kind::kBucket, program_index, size);
-        own[i] = bucket[i] = next;
-      }
-      if (instruction.kind == InstructionKind::kReceive && values[instruction.outputs[0]].alias_of != kNone) {
-        // New weights wait beside the old ones until the iteration ends.
-        const Value& received = values[instruction.outputs[0]];
-        add_storage(Storage::Kind::kValue, program_index, received.bytes.value).tensor = received.tensor;
-        storages.back().freed = false;
-        own[i] = next;
-      }
-      if (instruction.kind != InstructionKind::kCompute) continue;
-      if (op_memory_[i].workspace > 0) {
-        add_storage(Storage::Kind::kWorkspace, program_index, op_memory_[i].workspace).op = instruction.op;
-        own[i] = next;
-      }
-      const Op& op = graph.ops[instruction.op];
-      if (op.kind == OpKind::kForward) forward_at[instruction.op] = i;
-      if (!op.is_backward() || forward_at[op.forward] == kNone) continue;
-      const std::int32_t forward = forward_at[op.forward];
-      if (op_memory_[forward].kept == 0) continue;
-      if (kept_by[forward] == kNone) {
-        kept_by[forward] = static_cast<std::int32_t>(storages.size());
-        add_storage(Storage::Kind::kKept, program_index, op_memory_[forward].kept).op = op.forward;
-      }
-      kept_by[i] = kept_by[forward];
-    }
-  }
-
-  const auto for_each_touch = [&](auto&& visit) {
-    for (std::int32_t i = 0; i < count(); ++i) {
-      const std::int32_t* storage = storage_of.data() + first_value_[program[i]];
-      for (const std::vector<ValueId>* list :
-           {&instructions[i]->inputs, &instructions[i]->outputs, &instructions[i]->releases}) {
-        for (ValueId value : *list) {
-          if (value != kNone) visit(i, storage[value]);
-        }
-      }
-      if (kept_by[i] != kNone) visit(i, kept_by[i]);
-      if (own[i] != kNone) visit(i, own[i]);
-    }
-  };
-  const auto for_each_allocation = [&](auto&& visit) {
-    for (std::int32_t i = 0; i < count(); ++i) {
-      const Program& code = deployment.programs[program[i]];
-      for (ValueId value : instructions[i]->outputs) {
-        if (value == kNone || code.values[value].alias_of != kNone || code.values[value].persistent) continue;
-        visit(i, storage_of[first_value_[program[i]] + value]);
-      }
-      const bool forward = kept_by[i] != kNone && !graph.ops[instructions[i]->op].is_backward();
-      if (forward) visit(i, kept_by[i]);
-      if (own[i] != kNone) visit(i, own[i]);
-    }
-  };
-  touches = FlatLists(count());
-  for_each_touch([&](std::int32_t i, std::int32_t storage) {
-    touches.count(i);
-    ++storages[storage].users;
-  });
-  touches.lay_out();
-  for_each_touch([&](std::int32_t i, std::int32_t storage) { touches.add(i, storage); });
-  allocates = FlatLists(count());
-  for_each_allocation([&](std::int32_t i, std::int32_t) { allocates.count(i); });
-  allocates.lay_out();
-  for_each_allocation([&](std::int32_t i, std::int32_t storage) { allocates.add(i, storage); });
 }
 
 }  // namespace motley

@@ -31,32 +31,15 @@ class FlatLists {
   std::vector<std::int32_t> items_;
 };
 
-// Memory that is allocated and freed as one.
-struct Storage {
-  enum class Kind : std::uint8_t {
-    kValue,      // values that alias each other
-    kKept,       // what a forward op keeps for its backward
-    kWorkspace,  // of an op, while it runs
-    kBucket,     // several gradients packed for an all-reduce: the parts live until they are packed
-  };
-  Kind kind = Kind::kValue;
-  std::int64_t bytes = 0;
-  std::int32_t program = 0;
-  std::int32_t users = 0;   // instructions that must end before it is free
-  TensorId tensor = kNone;  // kValue: of the value that owns it
-  OpId op = kNone;          // kKept, kWorkspace: whose
-  bool from_start = false;  // persistent values, inputs
-  bool freed = true;        // free once its users have ended; else it lives on
-};
-
 struct FlatDeployment {
   FlatDeployment(const Graph& graph, const Cluster& cluster, const CostModel& costs, const Deployment& deployment);
 
   std::int32_t count() const { return static_cast<std::int32_t>(instructions.size()); }
 
   std::vector<const Instruction*> instructions;
-  std::vector<std::int32_t> first;    // per program, and one past the last: its first instruction
-  std::vector<std::int32_t> program;  // per instruction
+  std::vector<std::int32_t> first;        // per program, and one past the last: its first instruction
+  std::vector<std::int32_t> first_value;  // per program, and one past the last: its first value
+  std::vector<std::int32_t> program;      // per instruction
   // Per instruction: of compute and memory passes; of packing for an all-reduce; a message's overhead on this end.
   std::vector<double> seconds;
   // Per instruction: for its predecessor on the stream (a receive is posted: for the one kPostedReceives before it) and
@@ -69,13 +52,14 @@ struct FlatDeployment {
   std::vector<std::int64_t> bytes;                           // per send: of its message
   FlatLists members;                                         // per collective: its instructions, by device
 
-  std::vector<Storage> storages;
-  FlatLists allocates;               // per instruction: storages that it makes
-  FlatLists touches;                 // per instruction: storages that it uses; as often as it counts among their users
-  std::vector<std::int32_t> bucket;  // per instruction: a kBucket, free once it is filled; kNone for others
-  std::vector<double> busy;          // per program: seconds of its compute stream
-  double op_seconds = 0;             // of all ops
-  double estimated_op_seconds = 0;   // ... of those whose cost is an estimate
+  struct OpMemory {
+    std::int64_t kept = 0;
+    std::int64_t workspace = 0;
+  };
+  std::vector<OpMemory> op_memory;  // per instruction; of kCompute only
+  std::vector<double> busy;         // per program: seconds of its compute stream
+  double op_seconds = 0;            // of all ops
+  double estimated_op_seconds = 0;  // ... of those whose cost is an estimate
 
  private:
   void time_instructions(const Graph& graph, const Cluster& cluster, const CostModel& costs,
@@ -83,14 +67,6 @@ struct FlatDeployment {
   void link_instructions(const Deployment& deployment);
   void match_messages(const Deployment& deployment);
   void list_members(const Cluster& cluster, const CostModel& costs, const Deployment& deployment);
-  void lay_out_memory(const Graph& graph, const Deployment& deployment);
-
-  struct OpMemory {  // per instruction; of kCompute only
-    std::int64_t kept = 0;
-    std::int64_t workspace = 0;
-  };
-  std::vector<OpMemory> op_memory_;
-  std::vector<std::int32_t> first_value_;  // per program
 };
 
 }  // namespace motley

@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "simulator/flat.h"
+#include "simulator/memory_layout.h"
 #include "simulator/simulator.h"
 
 namespace motley {
 
 class MemoryLedger {
  public:
-  // `flat` must outlive the ledger. Counts the contexts and what lives from the start.
-  MemoryLedger(const FlatDeployment& flat, const std::vector<Bytes>& contexts);
+  // `layout` must outlive the ledger. Counts the contexts and what lives from the start.
+  MemoryLedger(const MemoryLayout& layout, const FlatDeployment& flat, const std::vector<Bytes>& contexts);
 
   // Before `instruction` starts: makes its outputs' room.
   void allocate_for(std::int32_t instruction);
@@ -27,7 +27,7 @@ class MemoryLedger {
   std::int64_t peak(std::int32_t program) const { return peak_[program].bytes; }
   // The instruction that allocated last before the peak; the program's first when the peak is at the start.
   std::int32_t peak_instruction(std::int32_t program) const { return peak_[program].instruction; }
-  // Indices into FlatDeployment::storages, by program: those live at its peak, the largest first.
+  // Indices into MemoryLayout::storages, by program: those live at its peak, the largest first.
   std::vector<std::vector<std::int32_t>> live_at_peak() const;
 
  private:
@@ -39,7 +39,7 @@ class MemoryLedger {
   void allocate(std::int32_t storage, std::int32_t instruction);
   void drop_user(std::int32_t storage);
 
-  const FlatDeployment& flat_;
+  const MemoryLayout& layout_;
   std::vector<std::int64_t> live_;       // per program
   std::vector<Peak> peak_;               // per program
   std::vector<std::int32_t> users_;      // per storage: instructions that have yet to end

@@ -54,11 +54,11 @@ Use use_of(const Graph& graph, const Storage& storage) {
   return kBuffers;
 }
 
-std::string reason_of(const Graph& graph, const Cluster& cluster, const FlatDeployment& flat,
+std::string reason_of(const Graph& graph, const Cluster& cluster, const MemoryLayout& layout,
                       const DeviceMemory& memory, Bytes context, const std::vector<std::int32_t>& live) {
   std::array<std::int64_t, kUses> by_use{};
   by_use[kContext] = context.value;
-  for (std::int32_t s : live) by_use[use_of(graph, flat.storages[s])] += flat.storages[s].bytes;
+  for (std::int32_t s : live) by_use[use_of(graph, layout.storages[s])] += layout.storages[s].bytes;
   std::array<std::size_t, kUses> order{};
   for (std::size_t use = 0; use < kUses; ++use) order[use] = use;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by_use[a] > by_use[b]; });
@@ -82,7 +82,8 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
   const FlatDeployment flat(graph, cluster, costs, deployment);
   std::vector<Bytes> contexts;
   for (const Program& program : deployment.programs) contexts.push_back(costs.context(program.device));
-  MemoryLedger ledger(flat, contexts);
+  const MemoryLayout layout(graph, deployment, flat);
+  MemoryLedger ledger(layout, flat, contexts);
   Engine engine(cluster, deployment, flat, ledger);
 
   SimulationResult result;
@@ -112,12 +113,12 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
     memory.capacity = cluster.devices[memory.device].memory;
     memory.peak_instruction = ledger.peak_instruction(p) - flat.first[p];
     for (std::size_t i = 0; i < std::min(kLiveValues, live[p].size()); ++i) {
-      const Storage& storage = flat.storages[live[p][i]];
+      const Storage& storage = layout.storages[live[p][i]];
       memory.live_at_peak.push_back({name_of(graph, storage), Bytes(storage.bytes)});
     }
     if (!memory.fits()) {
       result.feasible = false;
-      result.reasons.push_back(reason_of(graph, cluster, flat, memory, contexts[p], live[p]));
+      result.reasons.push_back(reason_of(graph, cluster, layout, memory, contexts[p], live[p]));
     }
     result.memory.push_back(std::move(memory));
   }

@@ -1,0 +1,39 @@
+#pragma once
+
+// Which memory each instruction of a deployment makes, uses and sets free.
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/flat.h"
+
+namespace motley {
+
+// Memory that is allocated and freed as one.
+struct Storage {
+  enum class Kind : std::uint8_t {
+    kValue,      // values that alias each other
+    kKept,       // what a forward op keeps for its backward
+    kWorkspace,  // of an op, while it runs
+    kBucket,     // several gradients packed for an all-reduce: the parts live until they are packed
+  };
+  Kind kind = Kind::kValue;
+  std::int64_t bytes = 0;
+  std::int32_t program = 0;
+  std::int32_t users = 0;   // instructions that must end before it is free
+  TensorId tensor = kNone;  // kValue: of the value that owns it
+  OpId op = kNone;          // kKept, kWorkspace: whose
+  bool from_start = false;  // persistent values, inputs
+  bool freed = true;        // free once its users have ended; else it lives on
+};
+
+struct MemoryLayout {
+  MemoryLayout(const Graph& graph, const Deployment& deployment, const FlatDeployment& flat);
+
+  std::vector<Storage> storages;
+  FlatLists allocates;               // per instruction: storages that it makes
+  FlatLists touches;                 // per instruction: storages that it uses; as often as it counts among their users
+  std::vector<std::int32_t> bucket;  // per instruction: a kBucket, free once it is filled; kNone for others
+};
+
+}  // namespace motley
