@@ -3,42 +3,47 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
 namespace motley {
 
-Engine::Engine(const Cluster& cluster, const Deployment& deployment, const FlatDeployment& flat, MemoryLedger& memory)
-    : cluster_(cluster),
-      deployment_(deployment),
-      flat_(flat),
+Engine::Engine(const Cluster& cluster, const FlatDeployment& flat, MemoryLedger& memory)
+    : flat_(flat),
       memory_(memory),
       network_(cluster),
-      start_(flat.count(), -1),
-      end_(flat.count(), -1),
-      waits_(flat.waits),
-      there_(flat.count(), 0),
-      delay_(deployment.programs.size(), 0) {
-  for (const Collective& collective : deployment.collectives) {
-    missing_.push_back(static_cast<std::int32_t>(collective.members.size()));
+      spans_(flat.count()),
+      exchanges_(flat.transfers.size()),
+      gatherings_(flat.collectives.size()),
+      places_(flat.programs()) {
+  waits_.reserve(flat.count());
+  for (std::int32_t i = 0; i < flat.count(); ++i) {
+    const Step& step = flat.steps[i];
+    waits_.push_back(step.waits);
+    if (step.waits == 0) ready_.push_back(i);
+    Place& place = places_[step.program];
+    if (step.stream == Stream::kReceive && place.receiving == kNone) place.receiving = i;
+  }
+  for (std::size_t c = 0; c < gatherings_.size(); ++c) {
+    gatherings_[c] = {static_cast<std::int32_t>(flat.members[static_cast<CollectiveId>(c)].size()),
+                      flat.collectives[c].first_phase};
   }
 }
 
 void Engine::run() {
-  for (std::int32_t p = 0; on_memory && p + 1 < static_cast<std::int32_t>(flat_.first.size()); ++p) on_memory(p, 0);
-  for (std::int32_t i = 0; i < flat_.count(); ++i) {
-    if (waits_[i] == 0) ready_.push_back(i);
-  }
+  for (std::int32_t p = 0; on_memory && p < flat_.programs(); ++p) on_memory(p, 0);
   start_ready();
   while (finished_ < flat_.count()) {
     const double flow_end = network_.next_end().value;
     const bool flows_first = events_.empty() || flow_end < events_.top().time;
     if (flows_first && flow_end == std::numeric_limits<double>::infinity()) {
       std::int32_t stuck = 0;
-      while (end_[stuck] >= 0) ++stuck;
+      while (spans_[stuck].end >= 0) ++stuck;
+      const std::int32_t program = flat_.steps[stuck].program;
       MOTLEY_CHECK(false, "the programs wait for each other: instruction " +
-                              std::to_string(stuck - flat_.first[flat_.program[stuck]]) + " of device " +
-                              std::to_string(device_of(stuck)) + " never ends");
+                              std::to_string(stuck - flat_.first[program]) + " of device " +
+                              std::to_string(flat_.devices[program]) + " never ends");
     }
     now_ = flows_first ? flow_end : events_.top().time;
     while (true) {
@@ -64,108 +69,110 @@ void Engine::start_ready() {
 }
 
 void Engine::start(std::int32_t i) {
-  start_[i] = now_;
+  const Step& step = flat_.steps[i];
+  spans_[i].start = now_;
   memory_.allocate_for(i);
-  if (on_memory) on_memory(flat_.program[i], now_);
-  switch (flat_.instructions[i]->kind) {
-    case InstructionKind::kSend:
-      push(now_ + flat_.seconds[i], Happens::kFlow, i);
+  if (on_memory) on_memory(step.program, now_);
+  switch (step.stream) {
+    case Stream::kCompute:
+      spans_[i].start += std::exchange(places_[step.program].delay, 0);
+      push(spans_[i].start + step.seconds, Happens::kEnd, i);
       break;
-    case InstructionKind::kReceive:
-      if (there_[flat_.peer[i]] != 0) start_flow(flat_.peer[i]);
+    case Stream::kSend:
+      push(now_ + step.seconds, Happens::kOffer, step.other);
       break;
-    case InstructionKind::kAllReduce:
+    case Stream::kReceive:
+      exchanges_[step.other].posted = true;
+      if (exchanges_[step.other].offered) start_flow(step.other);
+      break;
+    case Stream::kCollective:
       memory_.fill_bucket(i);
-      delay_[flat_.program[i]] += flat_.seconds[i];
-      push(now_ + flat_.seconds[i], Happens::kEntry, i);
+      places_[step.program].delay += step.seconds;
+      push(now_ + step.seconds, Happens::kEntry, step.other);
       break;
-    default:
-      start_[i] += delay_[flat_.program[i]];
-      delay_[flat_.program[i]] = 0;
-      push(start_[i] + flat_.seconds[i], Happens::kEnd, i);
   }
 }
 
 void Engine::happen(const Pending& event) {
-  const std::int32_t i = event.index;
   switch (event.what) {
     case Happens::kEnd:
-      finish(i);
+      finish(event.index);
       break;
-    case Happens::kFlow:
-      there_[i] = 1;
-      if (start_[flat_.peer[i]] >= 0) start_flow(i);
+    case Happens::kOffer:
+      exchanges_[event.index].offered = true;
+      if (exchanges_[event.index].posted) start_flow(event.index);
       break;
     case Happens::kArrival:
-      there_[i] = 1;
-      finish_receives(i);
+      exchanges_[event.index].arrived = true;
+      finish_receives(flat_.steps[flat_.transfers[event.index].receive].program);
       break;
-    case Happens::kEntry: {
-      const CollectiveId collective = flat_.instructions[i]->collective;
-      if (--missing_[collective] > 0) break;
-      const double steps = 2.0 * static_cast<double>(flat_.members[collective].size() - 1);
-      push(now_ + steps * flat_.step_seconds[collective], Happens::kRing, collective);
+    case Happens::kEntry:
+      if (--gatherings_[event.index].missing == 0) start_phase(event.index);
       break;
-    }
-    case Happens::kRing:
-      start_ring(i);
+    case Happens::kFlows:
+      start_flows(event.index);
       break;
-    case Happens::kRingEnd:
-      for (std::int32_t member : flat_.members[i]) finish(member);
+    case Happens::kCollectiveEnd:
+      for (std::int32_t member : flat_.members[event.index]) finish(member);
       break;
   }
 }
 
-void Engine::start_flow(std::int32_t send) {
-  network_.start(Seconds(now_), cluster_.route(device_of(send), device_of(flat_.peer[send])),
-                 static_cast<double>(flat_.bytes[send]), send);
+void Engine::start_flow(std::int32_t index) {
+  const Transfer& transfer = flat_.transfers[index];
+  network_.start(Seconds(now_), *transfer.route, transfer.bytes, index);
 }
 
-void Engine::finish_receives(std::int32_t receive) {
-  const std::int32_t previous = flat_.previous_receive[receive];
-  if (previous != kNone && end_[previous] < 0) return;
-  for (; receive != kNone && there_[receive] != 0; receive = flat_.next_receive[receive]) {
-    const std::int32_t before = flat_.previous_receive[receive];
-    if (before != kNone) start_[receive] = std::max(start_[receive], end_[before]);
+void Engine::finish_receives(std::int32_t program) {
+  Place& place = places_[program];
+  while (place.receiving != kNone && exchanges_[flat_.steps[place.receiving].other].arrived) {
+    const std::int32_t receive = place.receiving;
+    spans_[receive].start = std::max(spans_[receive].start, place.received);
+    place.received = now_;
+    place.receiving = flat_.steps[receive].next;
     finish(receive);
   }
 }
 
-void Engine::start_ring(CollectiveId collective) {
-  const Collective& ring = deployment_.collectives[collective];
-  const std::size_t n = ring.members.size();
-  if (n == 1 || ring.bytes.value == 0) {
-    push(now_, Happens::kRingEnd, collective);
-    return;
+void Engine::start_phase(CollectiveId collective) {
+  const std::int32_t phase = gatherings_[collective].phase;
+  if (phase == flat_.collectives[collective].end_phase) {
+    push(now_, Happens::kCollectiveEnd, collective);
+  } else {
+    push(now_ + flat_.phases[phase].latency, Happens::kFlows, collective);
   }
-  missing_[collective] = static_cast<std::int32_t>(n);
-  const double bytes =
-      2.0 * static_cast<double>(n - 1) / static_cast<double>(n) * static_cast<double>(ring.bytes.value);
-  for (std::size_t m = 0; m < n; ++m) {
-    network_.start(Seconds(now_), cluster_.route(ring.members[m], ring.members[(m + 1) % n]), bytes, ~collective);
+}
+
+void Engine::start_flows(CollectiveId collective) {
+  Gathering& gathering = gatherings_[collective];
+  const CollectivePhase& phase = flat_.phases[gathering.phase++];
+  gathering.missing = phase.end_flow - phase.first_flow;
+  for (std::int32_t flow = phase.first_flow; flow < phase.end_flow; ++flow) {
+    network_.start(Seconds(now_), *flat_.flows[flow].route, flat_.flows[flow].bytes, ~collective);
   }
+  if (gathering.missing == 0) start_phase(collective);
 }
 
 void Engine::end_flow(std::int32_t key) {
   if (key < 0) {
     const CollectiveId collective = ~key;
-    if (--missing_[collective] == 0) push(now_, Happens::kRingEnd, collective);
+    if (--gatherings_[collective].missing == 0) start_phase(collective);
     return;
   }
-  const std::int32_t receive = flat_.peer[key];
-  const double latency = cluster_.latency(device_of(key), device_of(receive)).value;
-  push(now_ + latency + flat_.seconds[receive], Happens::kArrival, receive);
-  finish(key);
+  const Transfer& transfer = flat_.transfers[key];
+  push(now_ + transfer.latency + flat_.steps[transfer.receive].seconds, Happens::kArrival, key);
+  finish(transfer.send);
 }
 
 void Engine::finish(std::int32_t i) {
-  end_[i] = now_;
+  const Step& step = flat_.steps[i];
+  spans_[i].end = now_;
   ++finished_;
   memory_.release_after(i);
-  if (on_memory) on_memory(flat_.program[i], now_);
-  for (std::int32_t later : flat_.dependents[i]) {
-    if (--waits_[later] == 0) ready_.push_back(later);
-  }
+  if (on_memory) on_memory(step.program, now_);
+  if (step.next != kNone && step.stream != Stream::kReceive) waited_for(step.next);
+  if (!step.awaited) return;
+  for (std::int32_t later : flat_.dependents[i]) waited_for(later);
 }
 
 }  // namespace motley

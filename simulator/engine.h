@@ -3,21 +3,18 @@
 // The event loop. What the header simulator.h leaves open, it settles so:
 //  - A compute instruction runs for its cost.
 //  - A send waits until its receive is posted, as Gloo's and NCCL's do. It occupies its stream for the message overhead
-//  of
-//    its device and then until its flow has ended: the last byte has left. That arrives the route's latency later, and
-//    the receive ends the message overhead of its device after that.
+//    of its device and then until its flow has ended: the last byte has left. That arrives the route's latency later,
+//    and the receive ends the message overhead of its device after that.
 //  - A device posts kPostedReceives receives at a time, in order; each holds its memory from then on. They end in
-//  order; one
-//    begins, in the timeline, when it is posted and the one before it has ended.
+//    order; one begins, in the timeline, when it is posted and the one before it has ended.
 //  - A member that brings several values to an all-reduce packs them first, which takes a memory pass of its compute
 //    stream: the compute instruction that starts next is later by it.
 //  - An all-reduce starts when its last member has entered. The ring algorithm over n members in order takes 2(n-1)
-//  steps
-//    in which every member sends bytes/n to the next (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms,
+//    steps in which every member sends bytes/n to the next (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms,
 //    JPDC 2009, section 4). In closed form: 2(n-1) times the slowest edge's latency and overhead, and then one flow of
 //    2(n-1)/n * bytes per edge, all at once, sharing channels with whatever else crosses them. Its members end
 //    together.
-//  - What ends at one time ends before what starts then; ties go by device, then by place in the program.
+//  - What ends at one time ends before what starts then; ties go by kind and number.
 
 #include <cstdint>
 #include <functional>
@@ -33,7 +30,7 @@ namespace motley {
 class Engine {
  public:
   // All references must outlive the engine.
-  Engine(const Cluster& cluster, const Deployment& deployment, const FlatDeployment& flat, MemoryLedger& memory);
+  Engine(const Cluster& cluster, const FlatDeployment& flat, MemoryLedger& memory);
 
   // Called after every change of a program's memory, in order of time.
   std::function<void(std::int32_t program, double time)> on_memory;
@@ -41,47 +38,64 @@ class Engine {
   void run();  // once; throws Error(kInternal) naming the instruction when the programs wait for each other
 
   double end() const { return now_; }  // of the last instruction
-  double start_of(std::int32_t instruction) const { return start_[instruction]; }
-  double end_of(std::int32_t instruction) const { return end_[instruction]; }
+  double start_of(std::int32_t instruction) const { return spans_[instruction].start; }
+  double end_of(std::int32_t instruction) const { return spans_[instruction].end; }
   const FlowNetwork& network() const { return network_; }
 
  private:
-  enum class Happens : std::uint8_t { kEnd, kFlow, kArrival, kEntry, kRing, kRingEnd };
+  enum class Happens : std::int32_t { kEnd, kOffer, kArrival, kEntry, kFlows, kCollectiveEnd };
   struct Pending {
     double time;
+    std::int32_t index;  // an instruction; kOffer, kArrival: a transfer; kFlows, kCollectiveEnd: a collective
     Happens what;
-    std::int32_t index;  // an instruction; kRing, kRingEnd: a collective
     bool operator>(const Pending& other) const {
       if (time != other.time) return time > other.time;
-      return index != other.index ? index > other.index : what > other.what;
+      return what != other.what ? what > other.what : index > other.index;
     }
+  };
+  struct Span {
+    double start = -1;
+    double end = -1;
+  };
+  struct Exchange {  // a transfer
+    bool offered = false;
+    bool posted = false;
+    bool arrived = false;
+  };
+  struct Gathering {           // a collective
+    std::int32_t missing = 0;  // members that have not entered; then, flows of the phase that run
+    std::int32_t phase = 0;
+  };
+  struct Place {                     // a program
+    double delay = 0;                // of the next compute instruction, by packing
+    std::int32_t receiving = kNone;  // the first receive that has not ended
+    double received = 0;             // when the one before it has
   };
   void start_ready();
   void start(std::int32_t instruction);
   void finish(std::int32_t instruction);
-  void start_flow(std::int32_t send);
-  void finish_receives(std::int32_t receive);
+  void start_flow(std::int32_t transfer);
+  void finish_receives(std::int32_t program);
   void happen(const Pending& event);
-  void start_ring(CollectiveId collective);
+  void start_phase(CollectiveId collective);
+  void start_flows(CollectiveId collective);
   void end_flow(std::int32_t key);
-  void push(double time, Happens what, std::int32_t index) { events_.push({time, what, index}); }
-  DeviceIndex device_of(std::int32_t instruction) const {
-    return deployment_.programs[flat_.program[instruction]].device;
+  void waited_for(std::int32_t instruction) {
+    if (--waits_[instruction] == 0) ready_.push_back(instruction);
   }
+  void push(double time, Happens what, std::int32_t index) { events_.push({time, index, what}); }
 
-  const Cluster& cluster_;
-  const Deployment& deployment_;
   const FlatDeployment& flat_;
   MemoryLedger& memory_;
   FlowNetwork network_;
   std::priority_queue<Pending, std::vector<Pending>, std::greater<>> events_;
   double now_ = 0;
   std::int32_t finished_ = 0;
-  std::vector<double> start_, end_;    // per instruction
-  std::vector<std::int32_t> waits_;    // per instruction
-  std::vector<char> there_;            // per send: may flow; per receive: its data is there
-  std::vector<double> delay_;          // per program: of the next compute instruction, by packing
-  std::vector<std::int32_t> missing_;  // per collective: members that have not entered, then flows that run
+  std::vector<Span> spans_;            // per instruction
+  std::vector<std::uint8_t> waits_;    // per instruction
+  std::vector<Exchange> exchanges_;    // per transfer
+  std::vector<Gathering> gatherings_;  // per collective
+  std::vector<Place> places_;          // per program
   std::vector<std::int32_t> ready_;
 };
 

@@ -1,6 +1,7 @@
 #include "simulator/flat.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <tuple>
 
@@ -8,178 +9,220 @@
 
 namespace motley {
 
-void FlatLists::lay_out() {
-  for (std::size_t list = 1; list < ends_.size(); ++list) ends_[list] += ends_[list - 1];
-  items_.resize(ends_.back());
-  ends_.pop_back();  // what is left of ends_[list] is where list begins; add() moves it to where it ends
-}
+namespace {
+
+constexpr std::size_t kStreams = 4;
+
+std::size_t at(Stream stream) { return static_cast<std::size_t>(stream); }
+
+// One pass over each program: what its instructions cost and wait for.
+class FlatBuilder {
+ public:
+  FlatBuilder(const Graph& graph, const Cluster& cluster, const CostModel& costs, const Deployment& deployment,
+              FlatDeployment& flat)
+      : graph_(graph), cluster_(cluster), costs_(costs), deployment_(deployment), flat_(flat) {}
+
+  void build() {
+    std::size_t count = 0;
+    for (const Program& program : deployment_.programs) {
+      flat_.first.push_back(static_cast<std::int32_t>(count));
+      count += program.instructions.size();
+    }
+    flat_.first.push_back(static_cast<std::int32_t>(count));
+    flat_.steps.resize(count);
+    flat_.dependents.reserve(count);
+    flat_.op_memory.resize(count);
+    for (const Program& program : deployment_.programs) {
+      MOTLEY_CHECK(program.device >= 0 && program.device < static_cast<DeviceIndex>(cluster_.devices.size()),
+                   "program of a device that the cluster lacks");
+      flat_.devices.push_back(program.device);
+      time(program);
+      link(program);
+      ++program_;
+    }
+    match_messages();
+    flat_.members.append(static_cast<std::int32_t>(deployment_.collectives.size()), entries_);
+    for (std::size_t c = 0; c < deployment_.collectives.size(); ++c) add_collective(static_cast<CollectiveId>(c));
+  }
+
+ private:
+  struct End {  // of a message
+    DeviceIndex from, to;
+    std::int32_t tag, instruction;
+    double bytes;
+    auto key() const { return std::tie(from, to, tag); }
+  };
+
+  void time(const Program& program) {
+    double busy = 0;
+    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+      const Instruction& instruction = program.instructions[i];
+      const std::int32_t index = flat_.first[program_] + static_cast<std::int32_t>(i);
+      Step& step = flat_.steps[index];
+      step.program = program_;
+      step.stream = stream_of(instruction.kind);
+      step.seconds = seconds(program, instruction, flat_.op_memory[index]);
+      if (step.stream == Stream::kCompute || step.stream == Stream::kCollective) busy += step.seconds;
+      if (instruction.kind == InstructionKind::kSend) {
+        const auto bytes = static_cast<double>(program.values[instruction.inputs[0]].bytes.value);
+        sends_.push_back({program.device, instruction.peer, instruction.tag, index, bytes});
+      } else if (instruction.kind == InstructionKind::kReceive) {
+        receives_.push_back({instruction.peer, program.device, instruction.tag, index, 0});
+      } else if (instruction.kind == InstructionKind::kAllReduce) {
+        step.other = instruction.collective;
+        entries_.push_back({instruction.collective, index});
+      }
+    }
+    flat_.busy.push_back(busy);
+  }
+
+  double seconds(const Program& program, const Instruction& instruction, OpMemory& memory) {
+    const auto pass = [&] {
+      std::int64_t bytes = 0;
+      for (ValueId value : instruction.outputs) bytes += program.values[value].bytes.value;
+      return costs_.memory_pass(program.device, Bytes(bytes)).value;
+    };
+    switch (instruction.kind) {
+      case InstructionKind::kCompute: {
+        const OpCost cost = costs_.op(instruction.op, program.device, instruction.batch);
+        memory = {cost.kept.value, cost.workspace.value};
+        flat_.op_seconds += cost.time.value;
+        if (!cost.measured) flat_.estimated_op_seconds += cost.time.value;
+        return cost.time.value;
+      }
+      case InstructionKind::kSlice: {
+        const BatchLayout& layout = graph_.tensors[program.values[instruction.inputs[0]].tensor].layout;
+        const bool view = layout.dim == 0 && layout.outer == 1;  // samples lie one after the other
+        return view ? 0 : pass();
+      }
+      case InstructionKind::kSend:
+      case InstructionKind::kReceive:
+        return costs_.message_overhead(program.device).value;
+      case InstructionKind::kAllReduce:
+        return instruction.inputs.size() > 1 ? pass() : 0;
+      case InstructionKind::kConcat:
+      case InstructionKind::kSum:
+      case InstructionKind::kScale:
+      case InstructionKind::kFill:
+        break;
+    }
+    return pass();
+  }
+
+  void link(const Program& program) {
+    const auto count = static_cast<std::int32_t>(program.instructions.size());
+    Step* const steps = flat_.steps.data() + flat_.first[program_];
+    producer_.assign(program.values.size(), kNone);
+    for (std::int32_t i = 0; i < count; ++i) {
+      for (ValueId value : program.instructions[i].outputs) {
+        if (value != kNone) producer_[value] = i;
+      }
+    }
+    waits_.clear();
+    receives_here_.clear();
+    std::array<std::int32_t, kStreams> last;
+    last.fill(kNone);
+    // By stream and other stream: the last instruction of the other that an instruction of the one waits for.
+    std::array<std::array<std::int32_t, kStreams>, kStreams> waited;
+    waited.fill(last);
+    for (std::int32_t i = 0; i < count; ++i) {
+      Step& step = steps[i];
+      std::int32_t& previous = last[at(step.stream)];
+      if (previous != kNone) steps[previous].next = flat_.first[program_] + i;
+      if (step.stream != Stream::kReceive) {
+        if (previous != kNone) ++step.waits;
+      } else {
+        if (receives_here_.size() >= kPostedReceives) wait(steps, receives_here_.end()[-kPostedReceives], i);
+        receives_here_.push_back(i);
+      }
+      previous = i;
+      std::array<std::int32_t, kStreams> makers;
+      makers.fill(kNone);
+      for (ValueId value : program.instructions[i].inputs) {
+        const std::int32_t maker = value == kNone ? kNone : producer_[value];
+        if (maker == kNone || maker == i) continue;
+        std::int32_t& latest = makers[at(steps[maker].stream)];
+        latest = std::max(latest, maker);
+      }
+      for (std::size_t stream = 0; stream < kStreams; ++stream) {
+        const bool in_order = stream == at(step.stream) && makers[stream] < i;
+        if (in_order || makers[stream] <= waited[at(step.stream)][stream]) continue;
+        waited[at(step.stream)][stream] = makers[stream];
+        wait(steps, makers[stream], i);
+      }
+    }
+    flat_.dependents.append(count, waits_);
+  }
+
+  void wait(Step* steps, std::int32_t earlier, std::int32_t later) {
+    ++steps[later].waits;
+    steps[earlier].awaited = true;
+    waits_.push_back({earlier, flat_.first[program_] + later});
+  }
+
+  void match_messages() {
+    MOTLEY_CHECK(sends_.size() == receives_.size(), "sends and receives do not match in number");
+    const auto by_key = [](const End& a, const End& b) { return a.key() < b.key(); };
+    std::sort(sends_.begin(), sends_.end(), by_key);
+    std::sort(receives_.begin(), receives_.end(), by_key);
+    flat_.transfers.reserve(sends_.size());
+    double latency = 0;
+    for (std::size_t m = 0; m < sends_.size(); ++m) {
+      const End& send = sends_[m];
+      MOTLEY_CHECK(send.key() == receives_[m].key(), "no receive matches the send with tag " +
+                                                         std::to_string(send.tag) + " of device " +
+                                                         std::to_string(send.from));
+      const bool same_pair = m > 0 && sends_[m - 1].from == send.from && sends_[m - 1].to == send.to;
+      if (!same_pair) latency = cluster_.latency(send.from, send.to).value;
+      for (std::int32_t end : {send.instruction, receives_[m].instruction}) {
+        flat_.steps[end].other = static_cast<std::int32_t>(m);
+      }
+      flat_.transfers.push_back(
+          {&cluster_.route(send.from, send.to), send.bytes, latency, send.instruction, receives_[m].instruction});
+    }
+  }
+
+  void add_collective(CollectiveId id) {
+    const std::vector<DeviceIndex>& ring = deployment_.collectives[id].members;
+    const std::size_t n = ring.size();
+    MOTLEY_CHECK(flat_.members[id].size() == n,
+                 "collective " + std::to_string(id) + " is not entered once by each of its members");
+    const auto first_phase = static_cast<std::int32_t>(flat_.phases.size());
+    if (n > 1) {
+      double step = 0;  // as slow as its slowest edge
+      const auto first_flow = static_cast<std::int32_t>(flat_.flows.size());
+      const auto whole = static_cast<double>(deployment_.collectives[id].bytes.value);
+      const double bytes = 2.0 * static_cast<double>(n - 1) / static_cast<double>(n) * whole;
+      for (std::size_t m = 0; m < n; ++m) {
+        const DeviceIndex next = ring[(m + 1) % n];
+        step = std::max(step, (cluster_.latency(ring[m], next) + costs_.message_overhead(ring[m])).value);
+        if (bytes > 0) flat_.flows.push_back({&cluster_.route(ring[m], next), bytes});
+      }
+      flat_.phases.push_back(
+          {2.0 * static_cast<double>(n - 1) * step, first_flow, static_cast<std::int32_t>(flat_.flows.size())});
+    }
+    flat_.collectives.push_back({first_phase, static_cast<std::int32_t>(flat_.phases.size())});
+  }
+
+  const Graph& graph_;
+  const Cluster& cluster_;
+  const CostModel& costs_;
+  const Deployment& deployment_;
+  FlatDeployment& flat_;
+  std::int32_t program_ = 0;
+  std::vector<OpMemory> op_memory_;          // of the program
+  std::vector<std::int32_t> producer_;       // by value of the program
+  std::vector<std::int32_t> receives_here_;  // of the program
+  std::vector<FlatLists::Entry> waits_;      // of the program
+  std::vector<End> sends_, receives_;        // of all
+  std::vector<FlatLists::Entry> entries_;    // of all collectives
+};
+
+}  // namespace
 
 FlatDeployment::FlatDeployment(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                                const Deployment& deployment) {
-  std::int32_t values = 0;
-  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
-    first.push_back(count());
-    first_value.push_back(values);
-    values += static_cast<std::int32_t>(deployment.programs[p].values.size());
-    for (const Instruction& instruction : deployment.programs[p].instructions) {
-      instructions.push_back(&instruction);
-      program.push_back(static_cast<std::int32_t>(p));
-    }
-  }
-  first.push_back(count());
-  first_value.push_back(values);
-  time_instructions(graph, cluster, costs, deployment);
-  link_instructions(deployment);
-  match_messages(deployment);
-  list_members(cluster, costs, deployment);
-}
-
-void FlatDeployment::time_instructions(const Graph& graph, const Cluster& cluster, const CostModel& costs,
-                                       const Deployment& deployment) {
-  seconds.assign(count(), 0);
-  bytes.assign(count(), 0);
-  op_memory.resize(count());
-  busy.assign(deployment.programs.size(), 0);
-  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
-    const Program& code = deployment.programs[p];
-    MOTLEY_CHECK(code.device >= 0 && code.device < static_cast<DeviceIndex>(cluster.devices.size()),
-                 "program of a device that the cluster lacks");
-    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
-      const Instruction& instruction = *instructions[i];
-      const auto output_bytes = [&] {
-        std::int64_t sum = 0;
-        for (ValueId value : instruction.outputs) sum += code.values[value].bytes.value;
-        return Bytes(sum);
-      };
-      switch (instruction.kind) {
-        case InstructionKind::kCompute: {
-          const OpCost cost = costs.op(instruction.op, code.device, instruction.batch);
-          seconds[i] = cost.time.value;
-          op_memory[i] = {cost.kept.value, cost.workspace.value};
-          op_seconds += cost.time.value;
-          if (!cost.measured) estimated_op_seconds += cost.time.value;
-          break;
-        }
-        case InstructionKind::kSlice: {
-          const BatchLayout& layout = graph.tensors[code.values[instruction.inputs[0]].tensor].layout;
-          const bool view = layout.dim == 0 && layout.outer == 1;  // samples lie one after the other
-          if (!view) seconds[i] = costs.memory_pass(code.device, output_bytes()).value;
-          break;
-        }
-        case InstructionKind::kConcat:
-        case InstructionKind::kSum:
-        case InstructionKind::kScale:
-        case InstructionKind::kFill:
-          seconds[i] = costs.memory_pass(code.device, output_bytes()).value;
-          break;
-        case InstructionKind::kSend:
-          bytes[i] = code.values[instruction.inputs[0]].bytes.value;
-          [[fallthrough]];
-        case InstructionKind::kReceive:
-          seconds[i] = costs.message_overhead(code.device).value;
-          break;
-        case InstructionKind::kAllReduce:
-          if (instruction.inputs.size() > 1) seconds[i] = costs.memory_pass(code.device, output_bytes()).value;
-          break;
-      }
-      const Stream stream = stream_of(instruction.kind);
-      if (stream == Stream::kCompute || stream == Stream::kCollective) busy[p] += seconds[i];
-    }
-  }
-}
-
-void FlatDeployment::link_instructions(const Deployment& deployment) {
-  waits.assign(count(), 0);
-  std::vector<std::int32_t> producer(first_value.back(), kNone);
-  std::vector<std::int32_t> predecessor(count(), kNone);
-  previous_receive.assign(count(), kNone);
-  next_receive.assign(count(), kNone);
-  std::vector<std::int32_t> receives;
-  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
-    std::int32_t last[4] = {kNone, kNone, kNone, kNone};  // per stream
-    receives.clear();
-    for (std::int32_t i = first[p]; i < first[p + 1]; ++i) {
-      std::int32_t& previous = last[static_cast<std::size_t>(stream_of(instructions[i]->kind))];
-      predecessor[i] = previous;
-      if (instructions[i]->kind == InstructionKind::kReceive) {
-        previous_receive[i] = previous;
-        if (previous != kNone) next_receive[previous] = i;
-        const std::size_t place = receives.size();
-        predecessor[i] = place < kPostedReceives ? kNone : receives[place - kPostedReceives];
-        receives.push_back(i);
-      }
-      previous = i;
-      for (ValueId value : instructions[i]->outputs) {
-        if (value != kNone) producer[first_value[p] + value] = i;
-      }
-    }
-  }
-  const auto for_each_wait = [&](auto&& visit) {
-    for (std::int32_t i = 0; i < count(); ++i) {
-      if (predecessor[i] != kNone) visit(predecessor[i], i);
-      for (ValueId value : instructions[i]->inputs) {
-        const std::int32_t made = value == kNone ? kNone : producer[first_value[program[i]] + value];
-        if (made != kNone && made != i) visit(made, i);
-      }
-    }
-  };
-  dependents = FlatLists(count());
-  for_each_wait([&](std::int32_t earlier, std::int32_t later) {
-    dependents.count(earlier);
-    ++waits[later];
-  });
-  dependents.lay_out();
-  for_each_wait([&](std::int32_t earlier, std::int32_t later) { dependents.add(earlier, later); });
-}
-
-void FlatDeployment::match_messages(const Deployment& deployment) {
-  struct End {
-    DeviceIndex from, to;
-    std::int32_t tag, instruction;
-    auto key() const { return std::tie(from, to, tag); }
-  };
-  std::vector<End> sends, receives;
-  for (std::int32_t i = 0; i < count(); ++i) {
-    const Instruction& instruction = *instructions[i];
-    const DeviceIndex device = deployment.programs[program[i]].device;
-    if (instruction.kind == InstructionKind::kSend) sends.push_back({device, instruction.peer, instruction.tag, i});
-    if (instruction.kind == InstructionKind::kReceive)
-      receives.push_back({instruction.peer, device, instruction.tag, i});
-  }
-  const auto by_key = [](const End& a, const End& b) { return a.key() < b.key(); };
-  std::sort(sends.begin(), sends.end(), by_key);
-  std::sort(receives.begin(), receives.end(), by_key);
-  peer.assign(count(), kNone);
-  MOTLEY_CHECK(sends.size() == receives.size(), "sends and receives do not match in number");
-  for (std::size_t m = 0; m < sends.size(); ++m) {
-    MOTLEY_CHECK(sends[m].key() == receives[m].key(), "no receive matches the send with tag " +
-                                                          std::to_string(sends[m].tag) + " of device " +
-                                                          std::to_string(sends[m].from));
-    peer[sends[m].instruction] = receives[m].instruction;
-    peer[receives[m].instruction] = sends[m].instruction;
-  }
-}
-
-void FlatDeployment::list_members(const Cluster& cluster, const CostModel& costs, const Deployment& deployment) {
-  members = FlatLists(deployment.collectives.size());
-  for (const Instruction* instruction : instructions) {
-    if (instruction->kind == InstructionKind::kAllReduce) members.count(instruction->collective);
-  }
-  members.lay_out();
-  for (std::int32_t i = 0; i < count(); ++i) {
-    if (instructions[i]->kind == InstructionKind::kAllReduce) members.add(instructions[i]->collective, i);
-  }
-  for (std::size_t c = 0; c < deployment.collectives.size(); ++c) {
-    const std::vector<DeviceIndex>& ring = deployment.collectives[c].members;
-    MOTLEY_CHECK(members[static_cast<std::int32_t>(c)].size() == ring.size(),
-                 "collective " + std::to_string(c) + " is not entered once by each of its members");
-    double step = 0;  // a step is as slow as its slowest edge
-    for (std::size_t m = 0; m < ring.size() && ring.size() > 1; ++m) {
-      const DeviceIndex next = ring[(m + 1) % ring.size()];
-      step = std::max(step, (cluster.latency(ring[m], next) + costs.message_overhead(ring[m])).value);
-    }
-    step_seconds.push_back(step);
-  }
+  FlatBuilder(graph, cluster, costs, deployment, *this).build();
 }
 
 }  // namespace motley

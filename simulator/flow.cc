@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "base/error.h"
 
@@ -9,121 +11,224 @@ namespace motley {
 
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kTolerance = 1e-12;  // of levels and capacities that are the same but for rounding
+
+bool above(double a, double b) { return a > b * (1 + kTolerance); }
 }  // namespace
 
-FlowNetwork::FlowNetwork(const Cluster& cluster)
-    : capacity_(cluster.channel_count()),
-      crossing_(cluster.channel_count(), 0),
-      carried_(cluster.channel_count(), 0),
-      left_(cluster.channel_count()),
-      unfrozen_(cluster.channel_count(), 0) {
+FlowNetwork::FlowNetwork(const Cluster& cluster) : channels_(cluster.channel_count()) {
   for (ChannelIndex channel = 0; channel < cluster.channel_count(); ++channel) {
-    capacity_[channel] = cluster.bandwidth(channel).value;
+    channels_[channel].capacity = cluster.bandwidth(channel).value;
+    channels_[channel].due = kInfinity;
   }
 }
 
-bool FlowNetwork::shares_a_channel(const Flow& flow) const {
-  return std::any_of(flow.route->begin(), flow.route->end(),
-                     [this](ChannelIndex channel) { return crossing_[channel] > 1; });
-}
-
-void FlowNetwork::set_rate(Flow& flow, double rate) {
-  if (rate == flow.rate) return;  // its end stands, to the bit
-  flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));
-  flow.since = now_;
-  flow.rate = rate;
-  flow.end = now_ + flow.remaining / rate;
-}
-
-void FlowNetwork::start(Seconds now, const std::vector<ChannelIndex>& route, double bytes, std::int32_t key) {
-  // Rates of the time before are settled first; flows that start together are solved together.
-  if (now.value != now_ && stale_) solve();
+void FlowNetwork::start(Seconds now, std::span<const ChannelIndex> route, double bytes, std::int32_t key) {
+  if (now.value != now_) solve();  // the rates of the time before
   now_ = now.value;
-  const bool crosses = !route.empty() && bytes > 0;
-  flows_.push_back({&route, bytes, now_, 0, now_, key, crosses, false});
-  Flow& flow = flows_.back();
-  if (!crosses) return;  // ends at once
-  for (ChannelIndex channel : route) {
-    ++crossing_[channel];
-    carried_[channel] += bytes;
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<std::int32_t>(flows_.size()));
+    flows_.emplace_back();
+    shares_.emplace_back();
   }
-  if (shares_a_channel(flow)) {
-    stale_ = true;
+  const std::int32_t flow = unused_.back();
+  unused_.pop_back();
+  if (bytes <= 0) route = {};
+  flows_[flow] = {route, bytes, now_, 0, key, true, false};
+  if (route.empty()) {  // ends at once
+    ends_.push(flow, now_);
+    flows_[flow].timed = true;
     return;
   }
-  double rate = kInfinity;
-  for (ChannelIndex channel : route) rate = std::min(rate, capacity_[channel]);
-  set_rate(flow, rate);
+  shares_[flow] = {};
+  move(flow);
+  for (ChannelIndex channel : route) {
+    channels_[channel].flows.push_back(flow);
+    channels_[channel].carried += bytes;
+  }
 }
 
 Seconds FlowNetwork::next_end() {
-  if (stale_) solve();
-  double end = kInfinity;
-  for (const Flow& flow : flows_) end = std::min(end, flow.end);
-  return Seconds(end);
+  // What ends now does so whatever the others' rates become.
+  if (!ends_.empty() && ends_.top().key <= now_) return Seconds(ends_.top().key);
+  solve();
+  return Seconds(ends_.empty() ? kInfinity : ends_.top().key);
 }
 
 std::int32_t FlowNetwork::end_next() {
-  if (stale_) solve();
-  auto next =
-      std::min_element(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.end < b.end; });
-  MOTLEY_CHECK(next != flows_.end(), "no flow is running");
-  const Flow flow = *next;
-  now_ = std::max(now_, flow.end);
-  if (flow.crosses) {
-    stale_ = shares_a_channel(flow);
-    for (ChannelIndex channel : *flow.route) --crossing_[channel];
+  now_ = std::max(now_, next_end().value);
+  MOTLEY_CHECK(!ends_.empty(), "no flow is running");
+  const std::int32_t flow = ends_.top().id;
+  ends_.pop();
+  for (ChannelIndex channel : flows_[flow].route) {
+    std::vector<std::int32_t>& flows = channels_[channel].flows;
+    *std::find(flows.begin(), flows.end(), flow) = flows.back();
+    flows.pop_back();
+    look_at(channel);
   }
-  flows_.erase(next);
-  return flow.key;
+  flows_[flow].runs = false;
+  unused_.push_back(flow);
+  return flows_[flow].key;
 }
 
 BytesPerSecond FlowNetwork::rate(std::int32_t key) {
-  if (stale_) solve();
-  for (const Flow& flow : flows_) {
-    if (flow.key == key) return BytesPerSecond(flow.rate);
+  solve();
+  const auto flow = std::find_if(flows_.begin(), flows_.end(), [key](const Flow& f) { return f.runs && f.key == key; });
+  return BytesPerSecond(flow == flows_.end() ? 0 : flow->rate);
+}
+
+BytesPerSecond FlowNetwork::load(ChannelIndex channel) {
+  solve();
+  const std::vector<std::int32_t>& flows = channels_[channel].flows;
+  return BytesPerSecond(std::accumulate(flows.begin(), flows.end(), 0.0,
+                                        [this](double sum, std::int32_t flow) { return sum + flows_[flow].rate; }));
+}
+
+void FlowNetwork::look_at(ChannelIndex index) {
+  Channel& channel = channels_[index];
+  channel.stale = true;
+  if (channel.queued) return;
+  channel.queued = true;
+  unweighed_.push_back(index);
+}
+
+void FlowNetwork::move(std::int32_t flow) {
+  shares_[flow].state = State::kMoving;
+  moved_.push_back(flow);
+  for (ChannelIndex channel : flows_[flow].route) look_at(channel);
+}
+
+void FlowNetwork::settle(std::int32_t flow, double level, ChannelIndex bottleneck) {
+  if (shares_[flow].state == State::kHeld) move(flow);
+  shares_[flow] = {level, bottleneck, State::kSettled};
+  // A channel on which a moving flow settles is full at no lower level than before: it is in time when it is due.
+  for (ChannelIndex channel : flows_[flow].route) channels_[channel].stale = true;
+}
+
+// The level at which the flows of held_ and `moving` others fill what is `left`; infinity when they do not exceed it.
+double FlowNetwork::fill_level(double left, double slack, std::int32_t moving) {
+  double sum = 0, fastest = 0;
+  for (double rate : held_) {
+    sum += rate;
+    fastest = std::max(fastest, rate);
   }
-  return BytesPerSecond(0);
+  if (moving == 0 && sum <= left + slack) return kInfinity;
+  double level = moving == 0 ? 0 : (left - sum) / moving;
+  if (level >= fastest) return level;
+  // Newton's method on a concave, piecewise linear function: from below, exact once the right piece is found.
+  for (level = std::max(level, left / static_cast<double>(moving + held_.size()));;) {
+    double rest = left;
+    std::int32_t sharing = moving;
+    for (double rate : held_) {
+      if (rate <= level) {
+        rest -= rate;
+      } else {
+        ++sharing;
+      }
+    }
+    const double next = sharing == 0 ? level : rest / sharing;
+    if (!above(next, level)) return level;
+    level = next;
+  }
+}
+
+void FlowNetwork::weigh(ChannelIndex index) {
+  Channel& channel = channels_[index];
+  channel.stale = false;
+  channel.held = kInfinity;
+  held_.clear();
+  double left = channel.capacity;
+  std::int32_t moving = 0;
+  for (std::int32_t flow : channel.flows) {
+    const Share& share = shares_[flow];
+    if (share.state == State::kMoving) {
+      ++moving;
+    } else if (share.state == State::kSettled) {
+      left -= share.rate;
+    } else {
+      held_.push_back(share.rate);
+      if (share.bottleneck == index) channel.held = std::min(channel.held, share.rate);
+    }
+  }
+  channel.full = fill_level(left, kTolerance * channel.capacity, moving);
+  if (moving > 0 || channel.full < kInfinity) return;
+  const double load = std::accumulate(held_.begin(), held_.end(), channel.capacity - left);
+  if (load >= channel.capacity * (1 - kTolerance)) channel.held = kInfinity;  // as full as ever
+}
+
+void FlowNetwork::schedule(ChannelIndex index) {
+  Channel& channel = channels_[index];
+  const double level = std::min(channel.full, channel.held);
+  if (level >= channel.due) return;
+  channel.due = level;
+  agenda_.push_back({level, index});
+  std::push_heap(agenda_.begin(), agenda_.end());
+}
+
+void FlowNetwork::fill(ChannelIndex channel, double level) {
+  for (std::int32_t flow : channels_[channel].flows) {
+    const Share& share = shares_[flow];
+    const bool slowed = share.state == State::kHeld && above(share.rate, level);
+    if (share.state == State::kMoving || slowed) settle(flow, level, channel);
+  }
+}
+
+void FlowNetwork::release(ChannelIndex channel) {
+  for (std::int32_t flow : channels_[channel].flows) {
+    if (shares_[flow].state == State::kHeld && shares_[flow].bottleneck == channel) move(flow);
+  }
 }
 
 void FlowNetwork::solve() {
-  stale_ = false;
-  open_.clear();
-  std::size_t running = 0;
-  for (Flow& flow : flows_) {
-    flow.frozen = !flow.crosses;
-    if (flow.frozen) continue;
-    ++running;
-    for (ChannelIndex channel : *flow.route) {
-      if (unfrozen_[channel]++ > 0) continue;
-      left_[channel] = capacity_[channel];
-      open_.push_back(channel);
+  if (unweighed_.empty()) return;
+  while (true) {
+    for (; !unweighed_.empty(); unweighed_.pop_back()) {
+      channels_[unweighed_.back()].queued = false;
+      weigh(unweighed_.back());
+      schedule(unweighed_.back());
+    }
+    if (agenda_.empty()) break;
+    std::pop_heap(agenda_.begin(), agenda_.end());
+    const auto [level, index] = agenda_.back();
+    agenda_.pop_back();
+    Channel& channel = channels_[index];
+    if (level != channel.due) continue;  // was due earlier
+    channel.due = kInfinity;
+    if (channel.stale) weigh(index);
+    if (above(std::min(channel.full, channel.held), level)) {
+      schedule(index);
+    } else if (above(channel.full, level)) {
+      release(index);
+    } else {
+      fill(index, channel.full);
     }
   }
-  double level = 0;  // rates only rise from round to round; rounding must not say otherwise
-  while (running > 0) {
-    ChannelIndex fullest = -1;
-    double least = kInfinity;
-    for (ChannelIndex channel : open_) {
-      if (unfrozen_[channel] == 0) continue;
-      const double fair = left_[channel] / unfrozen_[channel];
-      if (fair < least) {
-        least = fair;
-        fullest = channel;
-      }
-    }
-    level = std::max(level, least);
-    for (Flow& flow : flows_) {
-      if (flow.frozen || std::find(flow.route->begin(), flow.route->end(), fullest) == flow.route->end()) continue;
-      flow.frozen = true;
-      --running;
-      set_rate(flow, level);
-      for (ChannelIndex channel : *flow.route) {
-        left_[channel] -= level;
-        --unfrozen_[channel];
-      }
+  apply();
+}
+
+double FlowNetwork::end_at(std::int32_t index, double rate) {
+  Flow& flow = flows_[index];
+  flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));
+  flow.since = now_;
+  flow.rate = rate;
+  return now_ + flow.remaining / rate;
+}
+
+void FlowNetwork::apply() {
+  const bool many = 4 * moved_.size() > ends_.size();
+  for (std::int32_t flow : moved_) {
+    shares_[flow].state = State::kHeld;
+    if (shares_[flow].rate == flows_[flow].rate) continue;  // its end stands, to the bit
+    const double end = end_at(flow, shares_[flow].rate);
+    const bool timed = std::exchange(flows_[flow].timed, true);
+    if (many) {
+      timed ? ends_.assign(flow, end) : ends_.append(flow, end);
+    } else {
+      timed ? ends_.change(flow, end) : ends_.push(flow, end);
     }
   }
+  if (many) ends_.restore();
+  moved_.clear();
 }
 
 }  // namespace motley

@@ -4,129 +4,166 @@
 
 namespace motley {
 
-MemoryLayout::MemoryLayout(const Graph& graph, const Deployment& deployment, const FlatDeployment& flat) {
-  const std::int32_t count = flat.count();
-  std::vector<std::int32_t> storage_of(flat.first_value.back(), kNone);
-  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
-    const std::vector<Value>& values = deployment.programs[p].values;
-    std::vector<std::int32_t> unreleased(values.size(), 0);  // per owner: values that no instruction releases
-    const auto owner = [&](ValueId value) {
-      while (values[value].alias_of != kNone) value = values[value].alias_of;
-      return value;
-    };
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      const ValueId root = owner(static_cast<ValueId>(v));
-      ++unreleased[root];
-      if (root != static_cast<ValueId>(v)) continue;
-      storage_of[flat.first_value[p] + v] = static_cast<std::int32_t>(storages.size());
-      Storage storage;
-      storage.bytes = values[v].bytes.value;
-      storage.program = static_cast<std::int32_t>(p);
-      storage.tensor = values[v].tensor;
-      storage.from_start = values[v].persistent;
-      storages.push_back(storage);
-    }
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      storage_of[flat.first_value[p] + v] = storage_of[flat.first_value[p] + owner(static_cast<ValueId>(v))];
-    }
-    for (ValueId value : deployment.programs[p].inputs)
-      storages[storage_of[flat.first_value[p] + value]].from_start = true;
-    for (std::int32_t i = flat.first[p]; i < flat.first[p + 1]; ++i) {
-      for (ValueId value : flat.instructions[i]->releases) --unreleased[owner(value)];
-    }
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      if (values[v].alias_of != kNone) continue;
-      storages[storage_of[flat.first_value[p] + v]].freed = !values[v].persistent && unreleased[v] == 0;
-    }
-  }
+namespace {
 
+class MemoryWriter {
+ public:
+  MemoryWriter(const Graph& graph, const FlatDeployment& flat, MemoryLayout& layout);
+
+  void add(const Program& program);  // in order
+
+ private:
+  static constexpr std::size_t kStreams = 4;
+  void add_values(const Program& program);
+  void add_own(const Program& program, std::int32_t instruction);
+  std::int32_t add_storage(Storage::Kind kind, std::int64_t bytes);
+  void allocate(std::int32_t instruction, std::int32_t storage) { allocations_.push_back({instruction, storage}); }
+  void touch(std::int32_t instruction, std::int32_t storage);
+
+  const FlatDeployment& flat_;
+  MemoryLayout& layout_;
+  std::vector<OpId> forward_of_;  // by op: of a backward op, else kNone
+  // Of the program that is being added; instructions are counted from its first.
+  std::int32_t program_ = 0;
+  std::int32_t first_storage_ = 0;
+  std::vector<std::int32_t> storage_of_;  // by value
+  std::vector<std::int32_t> unreleased_;  // by value that owns: values of its storage that nothing releases
+  std::vector<std::int32_t> forward_at_;  // by op: where it ran
+  std::vector<std::int32_t> kept_by_;     // by instruction that is a forward op: the storage
+  std::vector<std::int32_t> last_touch_;  // by storage and stream
+  std::vector<FlatLists::Entry> allocations_, touches_;
+};
+
+MemoryWriter::MemoryWriter(const Graph& graph, const FlatDeployment& flat, MemoryLayout& layout)
+    : flat_(flat), layout_(layout), forward_at_(graph.ops.size()) {
+  for (const Op& op : graph.ops) forward_of_.push_back(op.is_backward() ? op.forward : kNone);
+  layout.allocates.reserve(flat.steps.size());
+  layout.touches.reserve(flat.steps.size());
+  layout.bucket.assign(flat.steps.size(), kNone);
+}
+
+void MemoryWriter::add(const Program& program) {
+  const auto count = static_cast<std::int32_t>(program.instructions.size());
+  first_storage_ = static_cast<std::int32_t>(layout_.storages.size());
+  allocations_.clear();
+  last_touch_.clear();
+  add_values(program);
+  std::fill(forward_at_.begin(), forward_at_.end(), kNone);
+  kept_by_.assign(count, kNone);
+  for (std::int32_t i = 0; i < count; ++i) {
+    const Instruction& instruction = program.instructions[i];
+    for (ValueId value : instruction.outputs) {
+      if (value == kNone) continue;
+      const bool own = program.values[value].alias_of == kNone && !program.values[value].persistent;
+      if (own) allocate(i, storage_of_[value]);
+    }
+    for (const std::vector<ValueId>* list : {&instruction.inputs, &instruction.outputs, &instruction.releases}) {
+      for (ValueId value : *list) {
+        if (value != kNone) touch(i, storage_of_[value]);
+      }
+    }
+    add_own(program, i);
+  }
+  // What a forward op keeps is known to be kept once a backward op was met.
+  touches_.clear();
+  for (std::size_t at = 0; at < last_touch_.size(); ++at) {
+    if (last_touch_[at] == kNone) continue;
+    const auto storage = first_storage_ + static_cast<std::int32_t>(at / kStreams);
+    touches_.push_back({last_touch_[at], storage});
+    ++layout_.storages[storage].users;
+  }
+  layout_.allocates.append(count, allocations_);
+  layout_.touches.append(count, touches_);
+  ++program_;
+}
+
+void MemoryWriter::add_values(const Program& program) {
+  const std::vector<Value>& values = program.values;
+  const auto owner = [&](ValueId value) {
+    while (values[value].alias_of != kNone) value = values[value].alias_of;
+    return value;
+  };
+  storage_of_.assign(values.size(), kNone);
+  unreleased_.assign(values.size(), 0);
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    ++unreleased_[owner(static_cast<ValueId>(v))];
+    if (values[v].alias_of != kNone) continue;
+    storage_of_[v] = add_storage(Storage::Kind::kValue, values[v].bytes.value);
+    layout_.storages.back().tensor = values[v].tensor;
+    layout_.storages.back().from_start = values[v].persistent;
+  }
+  for (std::size_t v = 0; v < values.size(); ++v) storage_of_[v] = storage_of_[owner(static_cast<ValueId>(v))];
+  for (ValueId value : program.inputs) layout_.storages[storage_of_[value]].from_start = true;
+  for (const Instruction& instruction : program.instructions) {
+    for (ValueId value : instruction.releases) --unreleased_[owner(value)];
+  }
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].alias_of != kNone) continue;
+    layout_.storages[storage_of_[v]].freed = !values[v].persistent && unreleased_[v] == 0;
+  }
+}
+
+// What an instruction has of its own: a bucket, received state, a workspace, what its forward op kept.
+void MemoryWriter::add_own(const Program& program, std::int32_t i) {
+  const Instruction& instruction = program.instructions[i];
+  const OpMemory* const memory = flat_.op_memory.data() + flat_.first[program_];
+  if (instruction.kind == InstructionKind::kAllReduce && instruction.inputs.size() > 1) {
+    std::int64_t bytes = 0;
+    for (ValueId value : instruction.inputs) bytes += program.values[value].bytes.value;
+    const std::int32_t storage = add_storage(Storage::Kind::kBucket, bytes);
+    layout_.bucket[flat_.first[program_] + i] = storage;
+    allocate(i, storage);
+    touch(i, storage);
+  }
+  if (instruction.kind == InstructionKind::kReceive && program.values[instruction.outputs[0]].alias_of != kNone) {
+    // New weights wait beside the old ones until the iteration ends.
+    const Value& received = program.values[instruction.outputs[0]];
+    const std::int32_t storage = add_storage(Storage::Kind::kValue, received.bytes.value);
+    layout_.storages.back().tensor = received.tensor;
+    layout_.storages.back().freed = false;
+    allocate(i, storage);
+    touch(i, storage);
+  }
+  if (instruction.kind != InstructionKind::kCompute) return;
+  if (memory[i].workspace > 0) {
+    const std::int32_t storage = add_storage(Storage::Kind::kWorkspace, memory[i].workspace);
+    layout_.storages.back().op = instruction.op;
+    allocate(i, storage);
+    touch(i, storage);
+  }
   // What a forward op keeps lives until the last of its backward ops on the device; without any it keeps nothing.
-  std::vector<std::int32_t> kept_by(count, kNone);  // per forward and backward instruction: the storage
-  std::vector<std::int32_t> own(count, kNone);      // per instruction: its workspace, bucket or received state
-  bucket.assign(count, kNone);
-  const auto add_storage = [&](Storage::Kind kind, std::int32_t p, std::int64_t size) -> Storage& {
-    Storage storage;
-    storage.kind = kind;
-    storage.program = p;
-    storage.bytes = size;
-    storages.push_back(storage);
-    return storages.back();
-  };
-  std::vector<std::int32_t> forward_at(graph.ops.size(), kNone);
-  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
-    std::fill(forward_at.begin(), forward_at.end(), kNone);
-    const auto program_index = static_cast<std::int32_t>(p);
-    const std::vector<Value>& values = deployment.programs[p].values;
-    for (std::int32_t i = flat.first[p]; i < flat.first[p + 1]; ++i) {
-      const Instruction& instruction = *flat.instructions[i];
-      const auto next = static_cast<std::int32_t>(storages.size());
-      if (instruction.kind == InstructionKind::kAllReduce && instruction.inputs.size() > 1) {
-        std::int64_t size = 0;
-        for (ValueId value : instruction.inputs) size += values[value].bytes.value;
-        add_storage(Storage::Kind::kBucket, program_index, size);
-        own[i] = bucket[i] = next;
-      }
-      if (instruction.kind == InstructionKind::kReceive && values[instruction.outputs[0]].alias_of != kNone) {
-        // New weights wait beside the old ones until the iteration ends.
-        const Value& received = values[instruction.outputs[0]];
-        add_storage(Storage::Kind::kValue, program_index, received.bytes.value).tensor = received.tensor;
-        storages.back().freed = false;
-        own[i] = next;
-      }
-      if (instruction.kind != InstructionKind::kCompute) continue;
-      if (flat.op_memory[i].workspace > 0) {
-        add_storage(Storage::Kind::kWorkspace, program_index, flat.op_memory[i].workspace).op = instruction.op;
-        own[i] = next;
-      }
-      const Op& op = graph.ops[instruction.op];
-      if (op.kind == OpKind::kForward) forward_at[instruction.op] = i;
-      if (!op.is_backward() || forward_at[op.forward] == kNone) continue;
-      const std::int32_t forward = forward_at[op.forward];
-      if (flat.op_memory[forward].kept == 0) continue;
-      if (kept_by[forward] == kNone) {
-        kept_by[forward] = static_cast<std::int32_t>(storages.size());
-        add_storage(Storage::Kind::kKept, program_index, flat.op_memory[forward].kept).op = op.forward;
-      }
-      kept_by[i] = kept_by[forward];
-    }
+  const OpId forward = forward_of_[instruction.op];
+  if (forward == kNone) {
+    forward_at_[instruction.op] = i;
+    return;
   }
+  const std::int32_t ran = forward_at_[forward];
+  if (ran == kNone || memory[ran].kept == 0) return;
+  if (kept_by_[ran] == kNone) {
+    kept_by_[ran] = add_storage(Storage::Kind::kKept, memory[ran].kept);
+    layout_.storages.back().op = forward;
+    allocate(ran, kept_by_[ran]);
+  }
+  touch(i, kept_by_[ran]);
+}
 
-  const auto for_each_touch = [&](auto&& visit) {
-    for (std::int32_t i = 0; i < count; ++i) {
-      const std::int32_t* storage = storage_of.data() + flat.first_value[flat.program[i]];
-      for (const std::vector<ValueId>* list :
-           {&flat.instructions[i]->inputs, &flat.instructions[i]->outputs, &flat.instructions[i]->releases}) {
-        for (ValueId value : *list) {
-          if (value != kNone) visit(i, storage[value]);
-        }
-      }
-      if (kept_by[i] != kNone) visit(i, kept_by[i]);
-      if (own[i] != kNone) visit(i, own[i]);
-    }
-  };
-  const auto for_each_allocation = [&](auto&& visit) {
-    for (std::int32_t i = 0; i < count; ++i) {
-      const Program& code = deployment.programs[flat.program[i]];
-      for (ValueId value : flat.instructions[i]->outputs) {
-        if (value == kNone || code.values[value].alias_of != kNone || code.values[value].persistent) continue;
-        visit(i, storage_of[flat.first_value[flat.program[i]] + value]);
-      }
-      const bool forward = kept_by[i] != kNone && !graph.ops[flat.instructions[i]->op].is_backward();
-      if (forward) visit(i, kept_by[i]);
-      if (own[i] != kNone) visit(i, own[i]);
-    }
-  };
-  touches = FlatLists(count);
-  for_each_touch([&](std::int32_t i, std::int32_t storage) {
-    touches.count(i);
-    ++storages[storage].users;
-  });
-  touches.lay_out();
-  for_each_touch([&](std::int32_t i, std::int32_t storage) { touches.add(i, storage); });
-  allocates = FlatLists(count);
-  for_each_allocation([&](std::int32_t i, std::int32_t) { allocates.count(i); });
-  allocates.lay_out();
-  for_each_allocation([&](std::int32_t i, std::int32_t storage) { allocates.add(i, storage); });
+std::int32_t MemoryWriter::add_storage(Storage::Kind kind, std::int64_t bytes) {
+  const auto storage = static_cast<std::int32_t>(layout_.storages.size());
+  layout_.storages.push_back({.bytes = bytes, .program = program_, .kind = kind});
+  last_touch_.resize(last_touch_.size() + kStreams, kNone);
+  return storage;
+}
+
+void MemoryWriter::touch(std::int32_t instruction, std::int32_t storage) {
+  const auto stream = static_cast<std::size_t>(flat_.steps[flat_.first[program_] + instruction].stream);
+  last_touch_[static_cast<std::size_t>(storage - first_storage_) * kStreams + stream] = instruction;
+}
+
+}  // namespace
+
+MemoryLayout::MemoryLayout(const Graph& graph, const Deployment& deployment, const FlatDeployment& flat) {
+  MemoryWriter writer(graph, flat, *this);
+  for (const Program& program : deployment.programs) writer.add(program);
 }
 
 }  // namespace motley

@@ -17,12 +17,12 @@ struct Storage {
     kWorkspace,  // of an op, while it runs
     kBucket,     // several gradients packed for an all-reduce: the parts live until they are packed
   };
-  Kind kind = Kind::kValue;
   std::int64_t bytes = 0;
   std::int32_t program = 0;
-  std::int32_t users = 0;   // instructions that must end before it is free
+  std::int32_t users = 0;   // entries of MemoryLayout::touches: instructions that must end before it is free
   TensorId tensor = kNone;  // kValue: of the value that owns it
   OpId op = kNone;          // kKept, kWorkspace: whose
+  Kind kind = Kind::kValue;
   bool from_start = false;  // persistent values, inputs
   bool freed = true;        // free once its users have ended; else it lives on
 };
@@ -30,9 +30,9 @@ struct Storage {
 struct MemoryLayout {
   MemoryLayout(const Graph& graph, const Deployment& deployment, const FlatDeployment& flat);
 
-  std::vector<Storage> storages;
+  std::vector<Storage> storages;     // by program
   FlatLists allocates;               // per instruction: storages that it makes
-  FlatLists touches;                 // per instruction: storages that it uses; as often as it counts among their users
+  FlatLists touches;                 // per instruction: storages of which it is the last user on its stream
   std::vector<std::int32_t> bucket;  // per instruction: a kBucket, free once it is filled; kNone for others
 };
 

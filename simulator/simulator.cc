@@ -84,7 +84,7 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
   for (const Program& program : deployment.programs) contexts.push_back(costs.context(program.device));
   const MemoryLayout layout(graph, deployment, flat);
   MemoryLedger ledger(layout, flat, contexts);
-  Engine engine(cluster, deployment, flat, ledger);
+  Engine engine(cluster, flat, ledger);
 
   SimulationResult result;
   if (options.keep_events) {
@@ -125,7 +125,7 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
 
   if (options.keep_events) {
     for (std::int32_t i = 0; i < flat.count(); ++i) {
-      const std::int32_t program = flat.program[i];
+      const std::int32_t program = flat.steps[i].program;
       result.events.push_back({deployment.programs[program].device, i - flat.first[program],
                                Seconds(engine.start_of(i)), Seconds(engine.end_of(i))});
     }
