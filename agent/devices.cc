@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "profiler/catalogue.h"
+#include "runtime/control_group.h"
 #include "runtime/emulation.h"
 
 namespace motley {
@@ -16,11 +17,7 @@ namespace {
 
 // What this process may use: the machine's memory, or its control group's when that is less.
 std::int64_t usable_memory() {
-  std::int64_t bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE);
-  std::ifstream group("/sys/fs/cgroup/memory.max");
-  std::int64_t limit = 0;
-  if (group >> limit) bytes = std::min(bytes, limit);
-  return bytes;
+  return std::min(::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE), granted_memory().value);
 }
 
 // Agents that share one machine's cores have the same.
@@ -65,11 +62,11 @@ proto::NodeDescription describe_node(const DeviceOptions& options) {
   for (int i = 0; i < cpu_devices; ++i) {
     auto& device = *node.add_devices();
     device.set_type("cpu");
-    device.set_kind(join_kind({"cpu", emulation.speed}));
     // A modelled device's speed is told in cores: one thread.
     device.set_threads(emulation.shapes_compute() ? 1
                        : options.threads > 0      ? options.threads
                                                   : std::max(1, cores / cpu_devices));
+    device.set_kind(join_kind({"cpu", granted_share(device.threads()) * emulation.speed}));
     device.set_memory(emulation.memory.value > 0 ? emulation.memory.value : usable_memory() / cpu_devices);
     device.set_emulation(options.emulation);
   }

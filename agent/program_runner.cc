@@ -75,6 +75,7 @@ IterationResult ProgramRunner::run(std::vector<TensorHandle> inputs, bool measur
       result.loss = scalar_of(executor_.to_host(take(program_.loss))) * program_.loss_weight;
     }
     executor_.synchronize();
+    if (pacer_) pacer_->catch_up();
     for (const QueuedEvent& event : queued_events_) {
       events_.push_back({event.instruction, origin_time + executor_.elapsed(origin, event.start),
                          origin_time + executor_.elapsed(origin, event.end)});
@@ -139,6 +140,8 @@ void ProgramRunner::compute(std::int32_t id) {
   } else if (pacer_) {
     const Seconds needed = thread_cpu_time() - used;
     const Seconds end = pacer_->finish(ready, needed);
+    const auto leaves = [&](ValueId output) { return output != kNone && !plan_.values[output].messages.empty(); };
+    if (std::any_of(instruction.outputs.begin(), instruction.outputs.end(), leaves)) pacer_->catch_up();
     if (measure_) events_.push_back({id, end - needed / *options_.emulated_speed, end});
   } else if (measure_) {
     events_.push_back({id, begin, clock_->now()});
@@ -248,6 +251,7 @@ void ProgramRunner::prepare(std::int32_t id) {
 // The parts of a bucket move into one buffer, of which the outputs are views.
 void ProgramRunner::prepare_collective(std::int32_t id) {
   const Instruction& instruction = program_.instructions[id];
+  const Seconds used = pacer_ ? thread_cpu_time() : Seconds{};
   TensorHandle buffer;
   if (instruction.inputs.size() == 1) {
     buffer = executor_.contiguous(executor_.scale(take(instruction.inputs[0]), instruction.scale));
@@ -270,6 +274,10 @@ void ProgramRunner::prepare_collective(std::int32_t id) {
       drop_use(instruction.inputs[i]);
     }
     if (instruction.scale != 1.0) executor_.scale_in_place(buffer, instruction.scale);
+  }
+  if (pacer_) {
+    pacer_->finish(Seconds{}, thread_cpu_time() - used);
+    pacer_->catch_up();
   }
   collectives_.put(static_cast<std::size_t>(plan_.place[id]), {id, buffer, executor_.record()});
 }

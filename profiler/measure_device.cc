@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "profiler/measure.h"
 #include "runtime/executor.h"
 #include "runtime/gloo_communicator.h"
+#include "runtime/control_group.h"
 #include "runtime/stopwatch.h"
 #include "runtime/version.h"
 
@@ -89,26 +89,6 @@ Bytes resident() {
   return Bytes(pages * sysconf(_SC_PAGESIZE));
 }
 
-// Cores that control groups grant this process at most: cpu.max of its group and of all above it.
-double granted_cores() {
-  std::ifstream file("/proc/self/cgroup");
-  std::string line;
-  std::filesystem::path group;
-  while (std::getline(file, line)) {
-    if (line.starts_with("0::")) group = line.substr(3);
-  }
-  double least = INFINITY;
-  for (; !group.empty(); group = group.parent_path()) {
-    std::ifstream limit("/sys/fs/cgroup" + group.string() + "/cpu.max");
-    double quota = 0;
-    double period = 0;
-    if (limit >> quota >> period && period > 0)
-      least = std::min(least, quota / period);  // "max 100000" reads no number
-    if (group == group.parent_path()) break;
-  }
-  return least;
-}
-
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
@@ -141,8 +121,7 @@ DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerp
 
 Fingerprint cpu_fingerprint(int threads, double speed) {
   Fingerprint fingerprint;
-  const double share = std::min(1.0, granted_cores() / threads);
-  fingerprint.kind = join_kind({"cpu", share * speed});
+  fingerprint.kind = join_kind({"cpu", granted_share(threads) * speed});
   fingerprint.model = processor_name();
   fingerprint.threads = threads;
   fingerprint.torch = torch_version();

@@ -15,6 +15,7 @@ namespace motley {
 namespace {
 
 constexpr Seconds kShortestSleep{100e-6};  // a sleep and its wake-up cost about a tenth of this
+constexpr Seconds kLead{20e-3};
 
 Seconds read_clock(clockid_t id) {
   timespec time{};
@@ -97,8 +98,12 @@ ComputePacer::ComputePacer(double speed, std::shared_ptr<EmulationClock> clock)
 
 Seconds ComputePacer::finish(Seconds ready, Seconds cpu_time) {
   free_at_ = std::max(free_at_, ready) + cpu_time / speed_;
-  if (free_at_ > clock_->now() + kShortestSleep) clock_->sleep_until(free_at_);
+  if (free_at_ > clock_->now() + kLead) catch_up();
   return free_at_;
+}
+
+void ComputePacer::catch_up() {
+  if (free_at_ > clock_->now() + kShortestSleep) clock_->sleep_until(free_at_);
 }
 
 void ComputePacer::resume() { free_at_ = clock_->now(); }

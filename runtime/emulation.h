@@ -36,15 +36,18 @@ std::shared_ptr<EmulationClock> make_real_clock();  // CLOCK_MONOTONIC; sleeps, 
 
 // Paces one stream of compute instructions. The modelled device starts an instruction when its inputs are there and it
 // is done with the one before, and needs cpu_time / speed for it. Its time is kept apart from the wall's, so that what
-// a sleep lasts too long is not lost: the next one is shorter. Not thread-safe: one per stream.
+// a sleep lasts too long is not lost. This machine may be ahead of the modelled device by up to 20 ms as long as nobody
+// else sees a result: a process that slept after every instruction would find its caches cold, which the modelled
+// device would not. Not thread-safe: one per stream.
 class ComputePacer {
  public:
   ComputePacer(double speed, std::shared_ptr<EmulationClock> clock);
   // Called when the result is there. `ready`: when the last input from elsewhere (a receive, a collective) had come, by
   // the clock's now(); zero when all inputs are this stream's own. `cpu_time`: what the instruction took here, on a
-  // core of its own. Sleeps until the modelled device has the result, if that is more than 100 us away, and returns
-  // when it has it.
+  // core of its own. Returns when the modelled device has it.
   Seconds finish(Seconds ready, Seconds cpu_time);
+  // Sleeps until the modelled device has done what it was given; before a result leaves this stream.
+  void catch_up();
   // After a pause (a checkpoint, the end of an iteration) the device is idle from now on.
   void resume();
 

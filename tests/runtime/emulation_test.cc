@@ -65,13 +65,16 @@ class ComputePacerTest : public testing::Test {
 TEST_F(ComputePacerTest, HalfSpeedTakesTwice) {
   clock_->advance(Seconds(0.010));                                                  // the work itself, here
   EXPECT_NEAR(since_start(half_.finish(Seconds(0), Seconds(0.010))), 0.020, 1e-9);  // 10 ms / 0.5
+  half_.catch_up();
   EXPECT_NEAR(since_start(clock_->now()), 0.020, 1e-9);
 }
 
 TEST_F(ComputePacerTest, OversleepingIsMadeUpFor) {
   half_.finish(Seconds(0), Seconds(0.010));
+  half_.catch_up();
   clock_->advance(Seconds(0.003));  // woke 3 ms late
   half_.finish(Seconds(0), Seconds(0.010));
+  half_.catch_up();
   EXPECT_NEAR(since_start(clock_->now()), 0.040, 1e-9);  // 2 * 10 ms / 0.5, as if it had woken in time
 }
 
@@ -83,10 +86,19 @@ TEST_F(ComputePacerTest, WaitsForInputsFromElsewhere) {
 }
 
 TEST_F(ComputePacerTest, SleepsOnlyForWhatIsWorthIt) {
-  half_.finish(Seconds(0), Seconds(20e-6));  // 40 us: not slept for
+  half_.finish(Seconds(0), Seconds(20e-6));
+  half_.catch_up();  // 40 us: not slept for
   EXPECT_NEAR(since_start(clock_->now()), 0, 1e-9);
-  half_.finish(Seconds(0), Seconds(50e-6));  // 40 + 100 us: slept for, both
+  half_.finish(Seconds(0), Seconds(50e-6));
+  half_.catch_up();  // 40 + 100 us: slept for, both
   EXPECT_NEAR(since_start(clock_->now()), 140e-6, 1e-9);
+}
+
+TEST_F(ComputePacerTest, RunsAheadOfTheModelledDeviceByAtMostTwentyMilliseconds) {
+  half_.finish(Seconds(0), Seconds(0.009));  // 18 ms ahead: goes on
+  EXPECT_NEAR(since_start(clock_->now()), 0, 1e-9);
+  half_.finish(Seconds(0), Seconds(0.002));  // 22 ms ahead: waits for the device
+  EXPECT_NEAR(since_start(clock_->now()), 0.022, 1e-9);
 }
 
 TEST_F(ComputePacerTest, ResumesIdle) {
