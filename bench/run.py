@@ -3,11 +3,12 @@
 import argparse
 from collections.abc import Callable
 
-from bench import demo, worker
+from bench import demo, predictions, worker
 from bench.harness import ROOT, Report, page
 
 BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "worker": (worker.run, "one device: motley's worker against PyTorch eager, both with one thread"),
+    "box": (predictions.run, "a cluster in a box: time and memory of real jobs, predicted against measured"),
     "demo": (demo.run, "three unequal devices: every strategy, predicted against measured"),
 }
 

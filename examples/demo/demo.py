@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
 from demo import cluster, data  # noqa: E402
+from demo.cluster import Cluster  # noqa: E402
 
 SEQUENCE = 128
 BATCH = 84  # even shares: 28 each; in proportion to 1 : 0.5 : 0.25: 48, 24, 12
@@ -57,14 +58,13 @@ def prepare(job: Job) -> None:
     data.write_text_windows(job.data, SEQUENCE, 4096)
 
 
-def motley_run(job: Job, where: list[str], strategies: tuple[str, ...], iterations: int) -> list[dict[str, Any]]:
+def motley_run(job: Job, where: Cluster, strategies: tuple[str, ...], iterations: int) -> list[dict[str, Any]]:
     """Runs the strategies one after the other from the same start; what `motley run --json` says of each."""
-    command = [str(cluster.BIN / "motley"), "run", str(job.model), "--batch", str(BATCH), "--data", str(job.data)]
-    command += [*OPTIMIZER, *where, "--iterations", str(iterations), "--budget", str(job.search_seconds), "--json"]
+    arguments: list[str | Path] = ["run", job.model, "--batch", str(BATCH), "--data", job.data, *OPTIMIZER]
+    arguments += ["--iterations", str(iterations), "--budget", str(job.search_seconds), "--json"]
     for strategy in strategies:
-        command += ["--strategy", strategy]
-    command += ["--trace", str(job.out / "timeline.json")]
-    runs: list[dict[str, Any]] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        arguments += ["--strategy", strategy]
+    runs: list[dict[str, Any]] = json.loads(where.motley(*arguments, "--trace", job.out / "timeline.json"))
     return runs
 
 
@@ -98,7 +98,7 @@ def loss_table(ours: list[float], pytorch: list[float]) -> str:
     return "\n".join(lines)
 
 
-def run(job: Job, where: list[str]) -> list[dict[str, Any]]:
+def run(job: Job, where: Cluster) -> list[dict[str, Any]]:
     say("profiling the agents, planning, and training on each strategy in turn")
     runs = motley_run(job, where, STRATEGIES[:-1], job.iterations)
     runs += motley_run(job, where, STRATEGIES[-1:], job.long_iterations)
@@ -117,18 +117,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="folder for all files")
     parser.add_argument("--emulate", action="store_true", help="emulate the devices even where a box could be made")
     options = parser.parse_args()
-    job = Job(options.out)
-    if "BOX_DIR" in os.environ:
-        with cluster.daemons_in_box(job.out / "state", job.out / "profiles.sqlite") as where:
-            run(job, where)
-        return
+    job = Job(options.out.resolve())
     prepare(job)
+    profiles = job.out / "profiles.sqlite"
     reason = "asked for" if options.emulate else cluster.box_works()
     if reason is None:
         say("making three hosts of speed 1 : 0.5 : 0.25 with network namespaces and cgroups")
-        os.execv(cluster.BOX, [str(cluster.BOX), sys.executable, __file__, "--out", str(job.out)])
-    say(f"emulating three devices of speed 1 : 0.5 : 0.25 ({reason})")
-    run(job, [*cluster.emulated(), "--profiles", str(job.out / "profiles.sqlite")])
+        with cluster.in_box(profiles) as where:
+            run(job, where)
+    else:
+        say(f"emulating three devices of speed 1 : 0.5 : 0.25 ({reason})")
+        run(job, cluster.emulated(profiles))
 
 
 if __name__ == "__main__":
