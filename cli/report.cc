@@ -141,10 +141,7 @@ std::string placement_table(const Strategy& strategy, const Evaluator& evaluator
     const std::string& last = evaluator.graph().groups[run.last].name;
     const bool shared = decision.shares.size() > 1;
     table.add({run.groups == 1 ? first : first + " ... " + last, std::to_string(run.groups),
-               shares_text(decision, evaluator),
-               !shared                                           ? "-"
-               : decision.gradient == GradientMethod::kAllReduce ? "all-reduce"
-                                                                 : "parameter server"});
+               shares_text(decision, evaluator), shared ? to_string(decision.gradient) : "-"});
   }
   return table.to_string();
 }
@@ -212,12 +209,11 @@ nlohmann::json explanation_json(const Evaluation& subject, const Plan& plan, con
     for (std::size_t i = 0; i < split.size(); ++i) {
       samples[evaluator.cluster().devices[decision.shares[i].device].name] = split[i];
     }
-    json["placement"].push_back(
-        {{"first_group", evaluator.graph().groups[run.first].name},
-         {"last_group", evaluator.graph().groups[run.last].name},
-         {"groups", run.groups},
-         {"samples", samples},
-         {"gradients", decision.gradient == GradientMethod::kAllReduce ? "all-reduce" : "parameter-server"}});
+    json["placement"].push_back({{"first_group", evaluator.graph().groups[run.first].name},
+                                 {"last_group", evaluator.graph().groups[run.last].name},
+                                 {"groups", run.groups},
+                                 {"samples", samples},
+                                 {"gradients", to_string(decision.gradient)}});
   }
   for (const RunnerUp& other : plan.runners_up) {
     nlohmann::json entry = to_json(other.evaluation, evaluator.cluster());

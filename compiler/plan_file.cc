@@ -15,8 +15,6 @@ namespace motley {
 namespace {
 
 constexpr int kFormatVersion = 1;
-constexpr const char* kAllReduce = "all-reduce";
-constexpr const char* kParameterServer = "parameter-server";
 
 // The shortest text that reads back as the same number.
 std::string number(double value) {
@@ -172,10 +170,12 @@ class Reader {
       refuse(row, "group " + std::to_string(index) + " stands twice: remove one of the two");
     decision.shares = read_shares(required(row, "shares"));
     const std::string method = text(required(row, "gradient"));
-    if (method != kAllReduce && method != kParameterServer) {
-      refuse(row["gradient"], std::string("gradient is ") + kAllReduce + " or " + kParameterServer + ", not " + method);
+    const std::optional<GradientMethod> gradient = parse_gradient_method(method);
+    if (!gradient) {
+      refuse(row["gradient"], "gradient is " + to_string(GradientMethod::kAllReduce) + " or " +
+                                  to_string(GradientMethod::kParameterServer) + ", not " + method);
     }
-    decision.gradient = method == kAllReduce ? GradientMethod::kAllReduce : GradientMethod::kParameterServer;
+    decision.gradient = *gradient;
   }
 
   std::vector<Share> read_shares(const YAML::Node& node) const {
@@ -223,8 +223,7 @@ std::string plan_to_yaml(const PlanFile& plan, const Graph& graph, const Cluster
       text += (i > 0 ? ", " : "") + quoted(cluster.devices[static_cast<std::size_t>(share.device)].name) + ": " +
               number(share.weight);
     }
-    text += std::string("}, gradient: ") +
-            (decision.gradient == GradientMethod::kAllReduce ? kAllReduce : kParameterServer) + "}\n";
+    text += "}, gradient: " + to_string(decision.gradient) + "}\n";
   }
   return text;
 }

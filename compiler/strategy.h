@@ -3,7 +3,9 @@
 // A strategy: for every op group where it runs and how its gradients meet. Plain data; what the compiler takes, what a
 // plan file holds (docs/plan.md), what a search changes.
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -12,6 +14,8 @@
 namespace motley {
 
 enum class GradientMethod : std::uint8_t { kAllReduce = 0, kParameterServer = 1 };  // numbers reach disk
+std::string to_string(GradientMethod method);                                       // "all-reduce", "parameter-server"
+std::optional<GradientMethod> parse_gradient_method(std::string_view text);         // nothing when it is neither
 
 struct Share {
   DeviceIndex device = 0;

@@ -1,10 +1,21 @@
+#include "compiler/strategy.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "compiler/strategy.h"
-
 namespace motley {
+
+std::string to_string(GradientMethod method) {
+  return method == GradientMethod::kAllReduce ? "all-reduce" : "parameter-server";
+}
+
+std::optional<GradientMethod> parse_gradient_method(std::string_view text) {
+  for (const GradientMethod method : {GradientMethod::kAllReduce, GradientMethod::kParameterServer}) {
+    if (text == to_string(method)) return method;
+  }
+  return std::nullopt;
+}
 
 std::vector<std::int64_t> split_batch(const std::vector<Share>& shares, std::int64_t batch) {
   const auto count = static_cast<std::int64_t>(shares.size());
