@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -7,7 +6,6 @@
 #include "cli/options.h"
 #include "cli/session.h"
 #include "cli/text_table.h"
-#include "graph/serialize.h"
 
 namespace motley {
 namespace {
@@ -59,19 +57,10 @@ void add_profile_command(CLI::App& app) {
   command->callback([options] {
     const Graph graph = load_training_graph(options->model.path, options->model.training);
     Session session(options->session);
-    proto::JobSpec spec;
-    spec.set_kind(proto::JOB_PROFILE);
-    spec.set_model_hash(session.client().upload(options->model.path));
-    spec.set_model_name(std::filesystem::path(options->model.path).filename());
-    spec.set_graph(serialize(graph));
-    spec.set_batch(options->batch);
+    proto::JobSpec spec = job_on(session, options->model.path, graph, options->batch);
     spec.set_profile_seconds(options->budget);
     spec.set_profile_side_by_side(options->side_by_side);
-    Cluster cluster;
-    session.run(spec, [&](const proto::JobEvent& event) {
-      if (event.has_progress()) show_progress(event.progress().what());
-      if (event.has_cluster()) cluster = cluster_of(event);
-    });
+    const Cluster cluster = profiled_cluster(session, spec);
     if (!options->output.empty()) write_file_atomically(options->output, to_yaml(cluster));
     std::cout << (options->model.json ? links_json(cluster).dump(2) + "\n" : cluster_tables(cluster));
   });

@@ -13,7 +13,6 @@
 #include "cli/trained.h"
 #include "compiler/plan_file.h"
 #include "compiler/serialize.h"
-#include "graph/serialize.h"
 
 namespace motley {
 namespace {
@@ -59,13 +58,9 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   command.add_option("--trace", options.trace, "write predicted and measured timeline of the last strategy there");
 }
 
-proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const CoordinatorClient& client) {
-  proto::JobSpec spec;
+proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Session& session) {
+  proto::JobSpec spec = job_on(session, options.model.path, graph, options.batch);
   spec.set_kind(proto::JOB_RUN);
-  spec.set_model_hash(client.upload(options.model.path));
-  spec.set_model_name(std::filesystem::path(options.model.path).filename());
-  spec.set_graph(serialize(graph));
-  spec.set_batch(options.batch);
   spec.set_search_seconds(options.budget);
   spec.set_data(std::filesystem::absolute(options.data));
   spec.set_seed(options.seed);
@@ -76,7 +71,7 @@ proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Coord
     spec.set_output(std::filesystem::absolute(options.output));
   }
   if (!options.resume.empty()) {
-    spec.set_checkpoint_hash(client.upload(options.resume));
+    spec.set_checkpoint_hash(session.client().upload(options.resume));
     spec.set_first_iteration(options.first_iteration);
   }
   // A few from the middle: warm, and undisturbed by start and end.
@@ -87,22 +82,11 @@ proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Coord
   return spec;
 }
 
-// A plan names devices, so it can be read only when the cluster is known. What is measured for that is not measured
-// again.
-Cluster known_cluster(Session& session, proto::JobSpec spec) {
-  spec.set_kind(proto::JOB_PROFILE);
-  Cluster cluster;
-  session.run(spec, [&](const proto::JobEvent& event) {
-    if (event.has_progress()) show_progress(event.progress().what());
-    if (event.has_cluster()) cluster = cluster_of(event);
-  });
-  return cluster;
-}
-
 Trained train(Session& session, const Graph& graph, proto::JobSpec spec, const std::string& strategy,
               const RunOptions& options) {
   if (std::filesystem::is_regular_file(strategy)) {
-    spec.set_plan(serialize(read_plan(strategy, graph, known_cluster(session, spec)).strategy));
+    // A plan names devices, so it can be read only when the cluster is known.
+    spec.set_plan(serialize(read_plan(strategy, graph, profiled_cluster(session, spec)).strategy));
   } else {
     spec.set_strategy(strategy);
   }
@@ -139,7 +123,7 @@ void add_run_command(CLI::App& app) {
   command->callback([options] {
     const Graph graph = load_training_graph(options->model.path, options->model.training);
     Session session(options->session);
-    const proto::JobSpec spec = job_of(*options, graph, session.client());
+    const proto::JobSpec spec = job_of(*options, graph, session);
     std::vector<Trained> all;
     for (const std::string& strategy : options->strategies) {
       all.push_back(train(session, graph, spec, strategy, *options));

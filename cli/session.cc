@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "graph/serialize.h"
 #include "proto/cluster_message.h"
 
 namespace motley {
@@ -65,12 +66,31 @@ void Session::run(const proto::JobSpec& spec, const std::function<void(const pro
   if (end.state() != proto::STATE_DONE) throw Error(ErrorKind::kUnavailable, end.message());
 }
 
+proto::JobSpec job_on(const Session& session, const std::string& model, const Graph& graph, std::int64_t batch) {
+  proto::JobSpec spec;
+  spec.set_model_hash(session.client().upload(model));
+  spec.set_model_name(std::filesystem::path(model).filename());
+  spec.set_graph(serialize(graph));
+  spec.set_batch(batch);
+  return spec;
+}
+
 Cluster cluster_of(const proto::JobEvent& event) {
   proto::Cluster message;
   if (!message.ParseFromString(event.cluster())) {
     throw Error(ErrorKind::kUnavailable, "the coordinator sent a cluster that cannot be read: is it another version?");
   }
   return from_message(message);
+}
+
+Cluster profiled_cluster(Session& session, proto::JobSpec spec) {
+  spec.set_kind(proto::JOB_PROFILE);
+  Cluster cluster;
+  session.run(spec, [&](const proto::JobEvent& event) {
+    if (event.has_progress()) show_progress(event.progress().what());
+    if (event.has_cluster()) cluster = cluster_of(event);
+  });
+  return cluster;
 }
 
 void show_progress(const std::string& line) {

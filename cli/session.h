@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "coordinator/client.h"
 #include "coordinator/local_cluster.h"
+#include "graph/graph.h"
 #include "proto/cluster.h"
 
 namespace motley {
@@ -44,8 +45,14 @@ class Session {
   std::unique_ptr<CoordinatorClient> client_;
 };
 
+// A job on a model: the file is uploaded, its training graph and the batch filled in.
+proto::JobSpec job_on(const Session& session, const std::string& model, const Graph& graph, std::int64_t batch);
+
 // Of an event that has one.
 Cluster cluster_of(const proto::JobEvent& event);
+
+// The cluster as the coordinator's agents found and measured it. What is known is not measured again.
+Cluster profiled_cluster(Session& session, proto::JobSpec spec);
 
 // One line on standard error that the next one overwrites; nothing when that is no terminal.
 void show_progress(const std::string& line);
