@@ -4,21 +4,24 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "proto/coordinator_service.pb.h"
 
-struct sqlite3;
-
 namespace motley {
+
+namespace sqlite {
+class Database;
+}
 
 class JobStore {
  public:
   // Opens or makes the file; ":memory:" keeps nothing. Jobs that were under way when the coordinator stopped have
-  // failed. Throws Error(kUnavailable) naming the file when it cannot be opened, Error(kUnsupported) when a newer
-  // motley made it.
+  // failed. Throws Error naming the file when it cannot be opened, is something else, or another version made it
+  // (base/sqlite.h).
   explicit JobStore(const std::filesystem::path& path);
   ~JobStore();
   JobStore(const JobStore&) = delete;
@@ -32,12 +35,8 @@ class JobStore {
   std::vector<proto::NodeDescription> nodes() const;  // by name, all that ever registered
 
  private:
-  class Statement;
-  void execute(const std::string& sql);
-
-  std::string path_;
+  std::unique_ptr<sqlite::Database> database_;
   mutable std::mutex mutex_;
-  sqlite3* database_ = nullptr;
 };
 
 }  // namespace motley

@@ -4,17 +4,14 @@
 #include <map>
 #include <set>
 
-#include "profiler/sqlite.h"
+#include "base/sqlite.h"
 
 namespace motley {
 namespace {
 
+using sqlite::Database;
 using sqlite::Statement;
 using sqlite::Transaction;
-
-constexpr std::int64_t kApplication = 0x6d6f746c;  // "motl", in the file's header
-constexpr std::int64_t kVersion = 1;
-constexpr int kBusyMilliseconds = 10'000;
 
 constexpr const char* kSchema = R"(
 CREATE TABLE device (
@@ -33,31 +30,7 @@ CREATE TABLE link (
   spread REAL NOT NULL, repeats INTEGER NOT NULL, updated INTEGER NOT NULL,
   PRIMARY KEY (a, b, both_ways, bytes)) WITHOUT ROWID;
 )";
-
-std::int64_t pragma(sqlite3* db, const std::string& path, const char* sql) {
-  Statement statement(db, path, sql);
-  return statement.step() ? statement.integer(0) : 0;
-}
-
-// Within a transaction, so that of two processes that open a new file one makes the tables and the other finds them.
-void create_or_check(sqlite3* db, const std::string& path) {
-  Transaction transaction(db, path);
-  const std::int64_t application = pragma(db, path, "PRAGMA application_id");
-  const std::int64_t version = pragma(db, path, "PRAGMA user_version");
-  const std::int64_t tables = pragma(db, path, "SELECT count(*) FROM sqlite_master");
-  if (application == 0 && tables == 0) {
-    sqlite::execute(db, path, kSchema);
-    sqlite::execute(db, path, ("PRAGMA application_id = " + std::to_string(kApplication)).c_str());
-    sqlite::execute(db, path, ("PRAGMA user_version = " + std::to_string(kVersion)).c_str());
-  } else if (application != kApplication) {
-    throw Error(ErrorKind::kInvalidInput, path + ": this SQLite file is no profile store of motley: name another file");
-  } else if (version != kVersion) {
-    throw Error(ErrorKind::kInvalidInput, path + ": this profile store has version " + std::to_string(version) +
-                                              ", this motley reads version " + std::to_string(kVersion) +
-                                              ": use the motley that wrote it, or name another file");
-  }
-  transaction.commit();
-}
+constexpr sqlite::Format kFormat{"profile store", 0x6d6f746c, 1, kSchema};  // "motl"
 
 std::int64_t id_of(Statement& insert, Statement& select, const std::string& key) {
   insert.run();
@@ -68,9 +41,9 @@ std::int64_t id_of(Statement& insert, Statement& select, const std::string& key)
   return id;
 }
 
-std::int64_t device_id(sqlite3* db, const std::string& path, const Profile& profile, std::int64_t now) {
+std::int64_t device_id(Database& database, const Profile& profile, std::int64_t now) {
   const Fingerprint& fingerprint = profile.fingerprint;
-  Statement(db, path,
+  Statement(database,
             "INSERT INTO device (device, software, kind, model, threads, torch, driver, updated) VALUES "
             "(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET updated = excluded.updated")
       .bind(fingerprint.device())
@@ -82,11 +55,11 @@ std::int64_t device_id(sqlite3* db, const std::string& path, const Profile& prof
       .bind(fingerprint.driver)
       .bind(now)
       .run();
-  Statement select(db, path, "SELECT id FROM device WHERE device = ? AND software = ?");
+  Statement select(database, "SELECT id FROM device WHERE device = ? AND software = ?");
   select.bind(fingerprint.device()).bind(fingerprint.software()).step();
   const std::int64_t id = select.integer(0);
   if (profile.device) {
-    Statement(db, path,
+    Statement(database,
               "UPDATE device SET pass_seconds = ?, pass_bytes_per_second = ?, message_seconds = ?, context_bytes = ? "
               "WHERE id = ?")
         .bind(profile.device->pass.value)
@@ -101,30 +74,20 @@ std::int64_t device_id(sqlite3* db, const std::string& path, const Profile& prof
 
 }  // namespace
 
-ProfileStore::ProfileStore(const std::string& path) : path_(path) {
-  const int code = sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-  try {
-    if (code != SQLITE_OK) sqlite::fail(db_, path_, code);
-    sqlite3_busy_timeout(db_, kBusyMilliseconds);
-    create_or_check(db_, path_);
-    sqlite::execute(db_, path_, "PRAGMA journal_mode = WAL");
-    sqlite::execute(db_, path_, "PRAGMA synchronous = NORMAL");
-  } catch (...) {
-    sqlite3_close(db_);
-    throw;
-  }
-}
+ProfileStore::ProfileStore(const std::string& path) : database_(std::make_unique<Database>(path, kFormat)) {}
 
-ProfileStore::~ProfileStore() { sqlite3_close(db_); }
+ProfileStore::~ProfileStore() = default;
+
+const std::string& ProfileStore::path() const { return database_->path(); }
 
 void ProfileStore::add(const Profile& profile) {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = std::time(nullptr);
-  Transaction transaction(db_, path_);
-  const std::int64_t device = device_id(db_, path_, profile, now);
-  Statement signature(db_, path_, "INSERT INTO signature (hash, dtype, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING");
-  Statement select(db_, path_, "SELECT id FROM signature WHERE hash = ?");
-  Statement point(db_, path_, "INSERT OR REPLACE INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Transaction transaction(*database_);
+  const std::int64_t device = device_id(*database_, profile, now);
+  Statement signature(*database_, "INSERT INTO signature (hash, dtype, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING");
+  Statement select(*database_, "SELECT id FROM signature WHERE hash = ?");
+  Statement point(*database_, "INSERT OR REPLACE INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const ProfiledOp& op : profile.ops) {
     signature.bind(op.signature).bind(op.dtype).bind(op.text);
     const std::int64_t id = id_of(signature, select, op.signature);
@@ -140,8 +103,8 @@ void ProfileStore::add(const Profile& profile) {
 void ProfileStore::add(const std::vector<LinkSample>& links) {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = std::time(nullptr);
-  Transaction transaction(db_, path_);
-  Statement insert(db_, path_, "INSERT OR REPLACE INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Transaction transaction(*database_);
+  Statement insert(*database_, "INSERT OR REPLACE INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   for (const LinkSample& link : links) {
     insert.bind(link.from).bind(link.to).bind(std::int64_t{link.both_ways}).bind(link.bytes.value);
     insert.bind(link.time.value).bind(link.spread.value).bind(std::int64_t{link.repeats}).bind(now).run();
@@ -154,11 +117,11 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
   const std::set<std::string> wanted(signatures.begin(), signatures.end());
   std::vector<Profile> result;
   Statement devices(
-      db_, path_,
+      *database_,
       "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, message_seconds, "
       "context_bytes, message_seconds IS NOT NULL FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
   devices.bind(kind);
-  Statement points(db_, path_,
+  Statement points(*database_,
                    "SELECT p.origin, s.hash, s.text, s.dtype, p.batch, p.seconds, p.spread, p.kept, p.workspace, "
                    "p.repeats FROM point p JOIN signature s ON s.id = p.signature WHERE p.device = ? "
                    "ORDER BY p.origin, p.signature, p.batch");
@@ -196,7 +159,7 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
 std::vector<std::string> ProfileStore::kinds() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> result;
-  Statement statement(db_, path_, "SELECT DISTINCT kind FROM device ORDER BY kind");
+  Statement statement(*database_, "SELECT DISTINCT kind FROM device ORDER BY kind");
   while (statement.step()) result.push_back(statement.text(0));
   return result;
 }
@@ -204,7 +167,7 @@ std::vector<std::string> ProfileStore::kinds() const {
 std::vector<LinkSample> ProfileStore::links(const std::string& from, const std::string& to) const {
   const std::lock_guard lock(mutex_);
   std::vector<LinkSample> result;
-  Statement statement(db_, path_,
+  Statement statement(*database_,
                       "SELECT a, b, both_ways, bytes, seconds, spread, repeats FROM link WHERE ?1 = '' OR "
                       "(a = ?1 AND b = ?2) OR (a = ?2 AND b = ?1) ORDER BY a, b, both_ways, bytes");
   statement.bind(from).bind(to);

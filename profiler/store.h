@@ -4,8 +4,8 @@
 // (write-ahead log, busy time-out); within a process one object may be shared by threads. Each write is one
 // transaction.
 //
-// Errors: Error(kInvalidInput) naming the file when it is no profile store, is damaged, or was written by a newer
-// motley; Error(kUnavailable) when it cannot be opened or stays locked.
+// Errors: Error(kInvalidInput) naming the file when it is no profile store, is damaged; Error(kUnsupported) when
+// another version of motley wrote it; Error(kUnavailable) when it cannot be opened or stays locked.
 
 #include <memory>
 #include <mutex>
@@ -14,9 +14,11 @@
 
 #include "profiler/profile.h"
 
-struct sqlite3;
-
 namespace motley {
+
+namespace sqlite {
+class Database;
+}
 
 class ProfileStore {
  public:
@@ -38,11 +40,10 @@ class ProfileStore {
   // Between two names, both ways; empty names: all.
   std::vector<LinkSample> links(const std::string& from = "", const std::string& to = "") const;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const;
 
  private:
-  std::string path_;
-  sqlite3* db_ = nullptr;
+  std::unique_ptr<sqlite::Database> database_;
   mutable std::mutex mutex_;
 };
 

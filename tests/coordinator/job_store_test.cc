@@ -69,14 +69,14 @@ TEST_F(JobStoreTest, RemembersNodes) {
 
 TEST_F(JobStoreTest, RefusesWhatIsNotItsOwn) {
   write_file_atomically(path(), std::string(100, 'x'));
-  EXPECT_THAT(open_error(), testing::HasSubstr("store.sqlite: file is not a database"));
+  EXPECT_THAT(open_error(), testing::HasSubstr("this is no coordinator's store"));
   std::filesystem::remove(path());
   JobStore{path()};
   sqlite3* database = nullptr;
   sqlite3_open(path().c_str(), &database);
   sqlite3_exec(database, "PRAGMA user_version = 2", nullptr, nullptr, nullptr);
   sqlite3_close(database);
-  EXPECT_THAT(open_error(), testing::HasSubstr("made by a newer motley (version 2)"));
+  EXPECT_THAT(open_error(), testing::HasSubstr("has version 2, this motley reads version 1"));
 }
 
 }  // namespace
