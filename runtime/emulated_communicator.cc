@@ -117,6 +117,15 @@ struct Departure {  // the egress as it was booked by the sender
   double end = 0;
 };
 
+// The inner messages of one.
+struct Messages {
+  std::unique_ptr<Pending> arrival, departure, data;
+
+  void wait(Seconds timeout) const {
+    for (const auto* message : {&arrival, &departure, &data}) (*message)->wait(timeout);
+  }
+};
+
 class EmulatedSend : public Pending {
  public:
   EmulatedSend(EmulatedCommunicator& owner, Communicator& inner, const void* data, Bytes bytes, int peer,
@@ -126,14 +135,12 @@ class EmulatedSend : public Pending {
         out_(owner.transmission(static_cast<double>(bytes.value), owner.rank())),
         booking_(owner.egress().book(owner.clock().now(), out_)),
         departure_{booking_.start.value, booking_.end.value},
-        arrival_message_(inner.receive(&posted_, Bytes(sizeof(posted_)), peer, inner_tag(tag, kArrival))),
-        departure_message_(inner.send(&departure_, Bytes(sizeof(departure_)), peer, inner_tag(tag, kDeparture))),
-        data_message_(inner.send(data, bytes, peer, inner_tag(tag, kData), ready)) {}
+        messages_{inner.receive(&posted_, Bytes(sizeof(posted_)), peer, inner_tag(tag, kArrival)),
+                  inner.send(&departure_, Bytes(sizeof(departure_)), peer, inner_tag(tag, kDeparture)),
+                  inner.send(data, bytes, peer, inner_tag(tag, kData), ready)} {}
 
   void wait(Seconds timeout) override {
-    arrival_message_->wait(timeout);
-    departure_message_->wait(timeout);
-    data_message_->wait(timeout);
+    messages_.wait(timeout);
     if (posted_ > booking_.start) {  // nobody was there to receive: it could not leave yet
       owner_.egress().release(booking_);
       booking_ = owner_.egress().book(posted_, out_);
@@ -147,7 +154,7 @@ class EmulatedSend : public Pending {
   EmulatedPort::Booking booking_;
   const Departure departure_;
   Seconds posted_;  // when the receive was
-  std::unique_ptr<Pending> arrival_message_, departure_message_, data_message_;
+  const Messages messages_;
 };
 
 class EmulatedReceive : public Pending {
@@ -158,14 +165,12 @@ class EmulatedReceive : public Pending {
         latency_(owner.latency(peer, owner.rank())),
         in_(owner.transmission(static_cast<double>(bytes.value), owner.rank())),
         posted_(owner.clock().now()),
-        arrival_message_(inner.send(&posted_, Bytes(sizeof(posted_)), peer, inner_tag(tag, kArrival))),
-        departure_message_(inner.receive(&departure_, Bytes(sizeof(departure_)), peer, inner_tag(tag, kDeparture))),
-        data_message_(inner.receive(data, bytes, peer, inner_tag(tag, kData), ready)) {}
+        messages_{inner.send(&posted_, Bytes(sizeof(posted_)), peer, inner_tag(tag, kArrival)),
+                  inner.receive(&departure_, Bytes(sizeof(departure_)), peer, inner_tag(tag, kDeparture)),
+                  inner.receive(data, bytes, peer, inner_tag(tag, kData), ready)} {}
 
   void wait(Seconds timeout) override {
-    arrival_message_->wait(timeout);
-    departure_message_->wait(timeout);
-    data_message_->wait(timeout);
+    messages_.wait(timeout);
     const Seconds late(std::max(0.0, posted_.value - departure_.start));
     const Seconds first = Seconds(departure_.start) + late + latency_;
     const Seconds last = Seconds(departure_.end) + late + latency_;
@@ -177,7 +182,7 @@ class EmulatedReceive : public Pending {
   const Seconds latency_, in_;
   const Seconds posted_;
   Departure departure_;
-  std::unique_ptr<Pending> arrival_message_, departure_message_, data_message_;
+  const Messages messages_;
 };
 
 void check_tag(std::int32_t tag) {
