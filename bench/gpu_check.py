@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from demo import reference
 from demo.data import write_text_windows
 
 from bench.harness import ROOT, Figure
@@ -22,20 +23,17 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = str(folder / "model.pt2")
+        model = folder / "model.pt2"
         size = ["--layers", "6", "--hidden", "512", "--heads", "8", "--vocabulary", "256", "--sequence", str(SEQUENCE)]
-        export = [sys.executable, str(ROOT / "examples" / "gpt2.py"), *size, "--dropout", "0", "-o", model]
+        export = [sys.executable, str(ROOT / "examples" / "gpt2.py"), *size, "--dropout", "0", "-o", str(model)]
         subprocess.run(export, check=True)
         write_text_windows(folder / "data", SEQUENCE, 1024)
         job = ["--batch", str(BATCH), "--data", str(folder / "data"), "--iterations", str(STEPS), *OPTIMIZER]
         where = ["--agent", "name=gpu", "--strategy", "mp:gpu/0", "--profiles", str(folder / "profiles.sqlite")]
-        command = [str(options.bin / "motley"), "run", model, *job, *where, "--json"]
+        command = [str(options.bin / "motley"), "run", str(model), *job, *where, "--json"]
         ran = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)[0]
-        reference = [sys.executable, "-m", "motley.reference", model, str(folder / "data"), "--batch", str(BATCH)]
-        reference += ["--steps", str(STEPS), *OPTIMIZER, "--threads", str(os.cpu_count() or 1)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-        output = subprocess.run(reference, check=True, stdout=subprocess.PIPE, env=environment).stdout
-        losses = json.loads(output)["losses"]
+        threads = ["--threads", str(os.cpu_count() or 1)]
+        losses = reference.losses(model, folder / "data", BATCH, STEPS, [*OPTIMIZER, *threads])
     differences = [abs(ours - theirs) / theirs for ours, theirs in zip(ran["losses"], losses, strict=True)]
     error = 100 * abs(ran["predicted_seconds"] / ran["measured_seconds"] - 1)
     print(f"predicted {ran['predicted_seconds']:.4f} s, measured {ran['measured_seconds']:.4f} s per iteration")

@@ -58,8 +58,6 @@ def machine_shape() -> str:
 
 def page(report: Report, command: str) -> str:
     """The page of docs/ that a full run remakes."""
-    figures = "\n".join(
-        f"- {figure.name}: {figure.value:.4g} {figure.unit} (goal {figure.goal})" for figure in report.figures
-    )
+    figures = "\n".join(f"    {figure}" for figure in report.figures)
     made = f"Made by `{command}` on {datetime.date.today().isoformat()}; machine: {machine_shape()}."
-    return f"# {report.title}\n\n{made}\n\n{report.text}\n\n## Figures\n{figures}\n"
+    return f"# {report.title}\n\n{made}\n\n{report.text}\n\n## Figures\n\n{figures}\n"

@@ -7,7 +7,6 @@ Perfetto.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
-from demo import cluster, data  # noqa: E402
+from demo import cluster, data, reference  # noqa: E402
 from demo.cluster import Cluster  # noqa: E402
 
 SEQUENCE = 128
@@ -68,15 +67,6 @@ def motley_run(job: Job, where: Cluster, strategies: tuple[str, ...], iterations
     return runs
 
 
-def pytorch_losses(job: Job, iterations: int) -> list[float]:
-    command = [sys.executable, "-m", "motley.reference", str(job.model), str(job.data)]
-    command += ["--batch", str(BATCH), "--steps", str(iterations), *OPTIMIZER]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    result = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
-    losses: list[float] = json.loads(result.stdout)["losses"]
-    return losses
-
-
 def strategy_table(runs: list[dict[str, Any]]) -> str:
     even = next(run["measured_seconds"] for run in runs if run["strategy"] == "ev-ar")
     lines = [f"{'strategy':12} {'predicted':>10} {'measured':>10} {'error':>8} {'speed-up over ev-ar':>20}"]
@@ -106,7 +96,7 @@ def run(job: Job, where: Cluster) -> list[dict[str, Any]]:
     print("\nTime per iteration:\n" + strategy_table(runs))
     print(f"\nNo strategy can take less than {chosen['lower_bound_seconds']:.3f} s on these devices.\n")
     say("the same batches in plain PyTorch on one device")
-    losses = pytorch_losses(job, job.long_iterations)
+    losses = reference.losses(job.model, job.data, BATCH, job.long_iterations, OPTIMIZER)
     print("\nLoss of the chosen plan, beside PyTorch on one device:\n" + loss_table(chosen["losses"], losses))
     print(f"\nTimeline, predicted and measured side by side, for ui.perfetto.dev: {job.out / 'timeline.json'}")
     return runs
