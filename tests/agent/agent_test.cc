@@ -9,7 +9,7 @@
 #include "agent/devices.h"
 #include "agent/program.h"
 #include "base/file.h"
-#include "tests/agent/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {

@@ -16,7 +16,7 @@
 #include "graph/training_graph.h"
 #include "runtime/gloo_communicator.h"
 #include "tests/agent/python.h"
-#include "tests/agent/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {

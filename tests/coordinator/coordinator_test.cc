@@ -5,10 +5,10 @@
 #include "base/file.h"
 #include "coordinator/client.h"
 #include "graph/serialize.h"
-#include "tests/agent/temporary_folder.h"
 #include "tests/coordinator/fake_launcher.h"
 #include "tests/coordinator/manual_clock.h"
 #include "tests/coordinator/small_model.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tests/agent/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {

@@ -14,7 +14,7 @@
 #include "graph/serialize.h"
 #include "graph/training_graph.h"
 #include "tests/agent/python.h"
-#include "tests/agent/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {

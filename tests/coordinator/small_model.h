@@ -2,7 +2,7 @@
 
 #include "graph/graph.h"
 #include "graph/training_graph.h"
-#include "tests/graph/forward_graph.h"
+#include "tests/support/forward_graph.h"
 
 namespace motley {
 

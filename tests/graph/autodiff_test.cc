@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "graph/batch_analysis.h"
-#include "tests/graph/forward_graph.h"
+#include "tests/support/forward_graph.h"
 
 namespace motley {
 namespace {

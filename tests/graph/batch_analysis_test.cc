@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/loss_rewrite.h"
-#include "tests/graph/forward_graph.h"
+#include "tests/support/forward_graph.h"
 
 namespace motley {
 namespace {

@@ -8,7 +8,7 @@
 #include "graph/fingerprint.h"
 #include "graph/serialize.h"
 #include "graph/training_graph.h"
-#include "tests/graph/forward_graph.h"
+#include "tests/support/forward_graph.h"
 
 namespace motley {
 namespace {

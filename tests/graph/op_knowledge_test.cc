@@ -5,7 +5,7 @@
 #include "graph/autodiff.h"
 #include "graph/batch_analysis.h"
 #include "graph/training_graph.h"
-#include "tests/graph/forward_graph.h"
+#include "tests/support/forward_graph.h"
 
 namespace motley {
 namespace {

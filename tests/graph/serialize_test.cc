@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "graph/training_graph.h"
 #include "proto/graph.pb.h"
-#include "tests/graph/forward_graph.h"
 #include "tests/graph/graph_equality.h"
+#include "tests/support/forward_graph.h"
 
 namespace motley {
 namespace {

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
-#include <filesystem>
 #include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "profiler/profile_message.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {
@@ -20,12 +20,6 @@ using testing::SizeIs;
 
 class ProfileStoreTest : public testing::Test {
  protected:
-  ProfileStoreTest() : folder_(testing::TempDir() + "motley_store_" + std::to_string(getpid())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~ProfileStoreTest() override { std::filesystem::remove_all(folder_); }
-
   std::string file() const { return folder_ / "profiles.db"; }
   static Profile profile(double seconds, std::int64_t batch = 4, const std::string& torch = "2.14.1") {
     Profile made;
@@ -43,7 +37,7 @@ class ProfileStoreTest : public testing::Test {
     return "";
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ProfileStoreTest, KeepsWhatIsAdded) {
@@ -138,7 +132,7 @@ TEST_F(ProfileStoreTest, DamageIsTold) {
 }
 
 TEST_F(ProfileStoreTest, UnreachableFileIsNamed) {
-  EXPECT_THROW(ProfileStore(folder_ / "no" / "such" / "folder.db"), Error);
+  EXPECT_THROW(ProfileStore(folder_.path() / "no" / "such" / "folder.db"), Error);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/support/forward_graph.h"
+
 namespace motley {
 namespace {
 
@@ -12,46 +14,23 @@ class SyntheticTest : public testing::Test {
  protected:
   SyntheticTest() {
     const BatchExpr batch = BatchExpr::batch();
-    ids_ = tensor("ids", {batch, 4}, TensorRole::kInput, DType::kInt64);
-    const TensorId flat = tensor("flat", {BatchExpr::batch(4)}, TensorRole::kActivation, DType::kInt64);
-    table_ = tensor("table", {10, 8}, TensorRole::kParameter);
-    const TensorId rows = tensor("rows", {BatchExpr::batch(4), 8}, TensorRole::kActivation);
-    scores_ = tensor("scores", {batch, 3}, TensorRole::kInput);
-    targets_ = tensor("targets", {batch}, TensorRole::kInput, DType::kInt64);
-    loss_ = tensor("loss", {}, TensorRole::kActivation);
-    mask_ = tensor("mask", {batch}, TensorRole::kInput, DType::kBool);
-    variance_ = tensor("variance", {8}, TensorRole::kBuffer);
-    op("reshape", "aten::view.default", {{"self", ids_}}, flat);
-    op("embed", "aten::embedding.default", {{"weight", table_}, {"indices", flat}}, rows);
-    op("loss", "aten::cross_entropy_loss.default", {{"self", scores_}, {"target", targets_}}, loss_);
+    ids_ = model_.input("ids", {batch, 4}, DType::kInt64);
+    table_ = model_.parameter("table", {10, 8});
+    scores_ = model_.input("scores", {batch, 3});
+    targets_ = model_.input("targets", {batch}, DType::kInt64);
+    mask_ = model_.input("mask", {batch}, DType::kBool);
+    variance_ = model_.tensor("variance", {8}, DType::kFloat32, TensorRole::kBuffer);
+    const TensorId flat = model_.simple("reshape", "aten::view.default", {ids_}, {BatchExpr::batch(4)}, DType::kInt64);
+    model_.op("embed", "aten::embedding.default", {{"weight", InputRef{0}}, {"indices", InputRef{1}}}, {table_, flat},
+              {BatchExpr::batch(4), 8});
+    model_.op("loss", "aten::cross_entropy_loss.default", {{"self", InputRef{0}}, {"target", InputRef{1}}},
+              {scores_, targets_}, {});
     graph_.finish();
   }
 
-  TensorId tensor(const std::string& name, Shape shape, TensorRole role, DType dtype = DType::kFloat32) {
-    Tensor made;
-    made.name = name;
-    made.shape = std::move(shape);
-    made.role = role;
-    made.dtype = dtype;
-    graph_.tensors.push_back(made);
-    return static_cast<TensorId>(graph_.tensors.size()) - 1;
-  }
-  void op(const std::string& name, const std::string& target,
-          const std::vector<std::pair<std::string, TensorId>>& inputs, TensorId output) {
-    Op made;
-    made.name = name;
-    made.target = target;
-    for (const auto& [argument, input] : inputs) {
-      made.arguments.push_back({argument, InputRef{static_cast<std::int32_t>(made.inputs.size())}});
-      made.inputs.push_back(input);
-    }
-    made.outputs = {output};
-    graph_.tensors[output].producer = static_cast<OpId>(graph_.ops.size());
-    graph_.ops.push_back(made);
-  }
-
-  Graph graph_;
-  TensorId ids_, table_, scores_, targets_, loss_, mask_, variance_;
+  support::ForwardGraph model_;
+  Graph& graph_ = model_.graph;
+  TensorId ids_, table_, scores_, targets_, mask_, variance_;
 };
 
 TEST_F(SyntheticTest, BoundsComeFromWhatIsIndexed) {

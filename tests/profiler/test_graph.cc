@@ -2,42 +2,14 @@
 
 #include <string>
 
+#include "tests/support/forward_graph.h"
+
 namespace motley {
 namespace {
 
-class Builder {
+// A forward graph, and its backward and update ops.
+class Builder : public support::ForwardGraph {
  public:
-  TensorId tensor(const std::string& name, Shape shape, TensorRole role, TensorId gradient_of = kNone) {
-    Tensor t;
-    t.name = name;
-    t.shape = std::move(shape);
-    t.role = role;
-    t.gradient_of = gradient_of;
-    t.requires_gradient = role == TensorRole::kParameter || role == TensorRole::kActivation;
-    graph.tensors.push_back(t);
-    return static_cast<TensorId>(graph.tensors.size()) - 1;
-  }
-
-  OpId op(Op op) {
-    const auto id = static_cast<OpId>(graph.ops.size());
-    for (const TensorId output : op.outputs) graph.tensors[output].producer = id;
-    graph.ops.push_back(std::move(op));
-    return id;
-  }
-
-  OpId forward(const std::string& name, const std::string& target,
-               const std::vector<std::pair<std::string, TensorId>>& inputs, TensorId output) {
-    Op made;
-    made.name = name;
-    made.target = target;
-    for (const auto& [argument, input] : inputs) {
-      made.arguments.push_back({argument, InputRef{static_cast<std::int32_t>(made.inputs.size())}});
-      made.inputs.push_back(input);
-    }
-    made.outputs = {output};
-    return op(made);
-  }
-
   // The gradients of `forward`'s inputs at `places`, from that of its output.
   std::vector<TensorId> backward(OpKind kind, OpId forward, TensorId gradient,
                                  const std::vector<std::int32_t>& places) {
@@ -52,11 +24,9 @@ class Builder {
     for (const std::int32_t place : places) {
       const TensorId of = graph.ops[forward].inputs[place];
       const std::string name = made.name + std::to_string(place);
-      made.outputs.push_back(tensor(name, graph.tensors[of].shape, TensorRole::kGradient, of));
+      made.outputs.push_back(gradient_tensor(name, of));
     }
-    const std::vector<TensorId> outputs = made.outputs;
-    op(made);
-    return outputs;
+    return push(made).outputs;
   }
 
   void update(TensorId parameter, TensorId gradient) {
@@ -66,10 +36,23 @@ class Builder {
     made.target = "sgd";
     made.inputs = {parameter, gradient};
     made.writes = {parameter};
-    op(made);
+    push(made);
   }
 
-  Graph graph;
+  TensorId gradient_tensor(const std::string& name, TensorId of) {
+    const TensorId id = tensor(name, graph.tensors[of].shape, DType::kFloat32, TensorRole::kGradient);
+    graph.tensors[id].gradient_of = of;
+    return id;
+  }
+
+  OpId last() const { return static_cast<OpId>(graph.ops.size()) - 1; }
+
+ private:
+  const Op& push(const Op& op) {
+    for (const TensorId output : op.outputs) graph.tensors[output].producer = static_cast<OpId>(graph.ops.size());
+    graph.ops.push_back(op);
+    return graph.ops.back();
+  }
 };
 
 }  // namespace
@@ -78,8 +61,7 @@ Graph make_mlp(int layers, std::int64_t width) {
   Builder b;
   const BatchExpr batch = BatchExpr::batch();
   const Shape activation{batch, width};
-  TensorId x = b.tensor("x", activation, TensorRole::kInput);
-  b.graph.inputs = {x};
+  TensorId x = b.input("x", activation);
   struct Layer {
     TensorId weight, bias;
     OpId mm, add, relu;
@@ -88,20 +70,20 @@ Graph make_mlp(int layers, std::int64_t width) {
   for (int i = 0; i < layers; ++i) {
     const std::string name = "layer" + std::to_string(i);
     Layer layer{};
-    layer.weight = b.tensor(name + ".weight", {width, width}, TensorRole::kParameter);
-    layer.bias = b.tensor(name + ".bias", {width}, TensorRole::kParameter);
-    const TensorId product = b.tensor(name + ".mm", activation, TensorRole::kActivation);
-    layer.mm = b.forward(name + ".mm", "aten::mm.default", {{"self", x}, {"mat2", layer.weight}}, product);
-    const TensorId sum = b.tensor(name + ".add", activation, TensorRole::kActivation);
-    layer.add = b.forward(name + ".add", "aten::add.Tensor", {{"self", product}, {"other", layer.bias}}, sum);
-    x = b.tensor(name + ".relu", activation, TensorRole::kActivation);
-    layer.relu = b.forward(name + ".relu", "aten::relu.default", {{"self", sum}}, x);
+    layer.weight = b.parameter(name + ".weight", {width, width});
+    layer.bias = b.parameter(name + ".bias", {width});
+    x = b.op(name + ".mm", "aten::mm.default", {{"self", InputRef{0}}, {"mat2", InputRef{1}}}, {x, layer.weight},
+             activation);
+    layer.mm = b.last();
+    x = b.simple(name + ".add", "aten::add.Tensor", {x, layer.bias}, activation);
+    layer.add = b.last();
+    x = b.simple(name + ".relu", "aten::relu.default", {x}, activation);
+    layer.relu = b.last();
     made.push_back(layer);
   }
-  b.graph.loss = b.tensor("loss", {}, TensorRole::kActivation);
-  const OpId mean = b.forward("mean", "aten::mean.default", {{"self", x}}, b.graph.loss);
-  const TensorId seed = b.tensor("seed", {}, TensorRole::kGradient, b.graph.loss);
-  TensorId gradient = b.backward(OpKind::kInputGradient, mean, seed, {0})[0];
+  b.graph.loss = b.simple("mean", "aten::mean.default", {x}, {});
+  const OpId mean = b.last();
+  TensorId gradient = b.backward(OpKind::kInputGradient, mean, b.gradient_tensor("seed", b.graph.loss), {0})[0];
   for (int i = layers - 1; i >= 0; --i) {
     const Layer& layer = made[i];
     gradient = b.backward(OpKind::kInputGradient, layer.relu, gradient, {0})[0];

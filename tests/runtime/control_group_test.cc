@@ -6,7 +6,7 @@
 #include <fstream>
 #include <limits>
 
-#include "tests/agent/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {

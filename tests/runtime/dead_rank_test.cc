@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "runtime/gloo_communicator.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {
@@ -22,13 +23,6 @@ constexpr int kSize = 4;
 // Ranks as processes, of which one is killed in the middle of its work.
 class DeadRankTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "motley-ranks-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // Runs `work` on all ranks, until rank 1 dies by SIGKILL (which it sends itself in `work`). Returns what the others
   // threw; a rank that threw nothing tells "".
   template <class Work>
@@ -72,7 +66,7 @@ class DeadRankTest : public testing::Test {
     std::_Exit(0);
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(DeadRankTest, CollectivesOfTheOthersFailAndNameIt) {

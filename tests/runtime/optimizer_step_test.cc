@@ -4,8 +4,8 @@
 
 #include "runtime/executor.h"
 #include "tests/agent/python.h"
-#include "tests/agent/temporary_folder.h"
 #include "tests/runtime/one_op.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <thread>
 
 #include "base/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {
@@ -13,22 +13,9 @@ namespace {
 // Every store keeps the same promises.
 class StoreTest : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    if (std::string(GetParam()) == "memory") {
-      store_ = make_memory_store();
-      return;
-    }
-    std::string pattern = (std::filesystem::temp_directory_path() / "motley-store-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    store_ = make_file_store(folder_ / "new");
-  }
-  void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
-  }
-
-  std::filesystem::path folder_;
-  std::shared_ptr<Store> store_;
+  TemporaryFolder folder_;
+  std::shared_ptr<Store> store_ =
+      GetParam() == std::string("memory") ? make_memory_store() : make_file_store(folder_ / "new");
 };
 
 TEST_P(StoreTest, KeepsAnyBytes) {

@@ -16,6 +16,15 @@ class ForwardGraph {
  public:
   Graph graph;
 
+  TensorId tensor(const std::string& name, Shape shape, DType dtype, TensorRole role) {
+    Tensor tensor;
+    tensor.name = name;
+    tensor.shape = std::move(shape);
+    tensor.dtype = dtype;
+    tensor.role = role;
+    graph.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+  }
   TensorId input(const std::string& name, Shape shape, DType dtype = DType::kFloat32) {
     graph.inputs.push_back(tensor(name, std::move(shape), dtype, TensorRole::kInput));
     return graph.inputs.back();
@@ -78,17 +87,6 @@ class ForwardGraph {
   }
 
   BatchLayout layout(TensorId id) const { return graph.tensors[id].layout; }
-
- private:
-  TensorId tensor(const std::string& name, Shape shape, DType dtype, TensorRole role) {
-    Tensor tensor;
-    tensor.name = name;
-    tensor.shape = std::move(shape);
-    tensor.dtype = dtype;
-    tensor.role = role;
-    graph.tensors.push_back(std::move(tensor));
-    return static_cast<TensorId>(graph.tensors.size() - 1);
-  }
 };
 
 }  // namespace motley::support
