@@ -84,7 +84,9 @@ Plan plan(const Graph& graph, const Cluster& cluster, const CostModel& costs, st
   const Evaluator evaluator(graph, cluster, costs, batch);
   Plan plan;
   plan.bound = lower_bound(graph, cluster, costs, batch);
-  SearchResult result = search(evaluator, options);
+  SearchOptions bounded = options;
+  bounded.bound = plan.bound.seconds();
+  SearchResult result = search(evaluator, bounded);
   plan.chosen = std::move(result.best);
   plan.baselines = std::move(result.baselines);
   plan.runners_up = runners_up(std::move(result.alternatives), plan.chosen);

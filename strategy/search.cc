@@ -24,6 +24,7 @@ constexpr int kBalancingRounds = 5;   // of the best data-parallel starts
 constexpr std::size_t kBalanced = 4;  // how many of them
 constexpr double kWarmest = 0.01;     // of the best's time: what a worse proposal may cost at first
 constexpr int kDraws = 64;            // for a proposal that was not judged before
+constexpr double kAtBound = 1.001;    // of the lower bound: no better strategy is worth the time
 
 // Judges in parallel. What a stop leaves out is absent from the end.
 std::vector<Evaluation> evaluate_all(const Evaluator& evaluator, const std::vector<Strategy>& strategies, int threads,
@@ -81,6 +82,7 @@ class Search {
     for (const Evaluation& start : starts) judge_new(parameter_heavy_starts(evaluator_, work_, start.strategy));
     judge_new(cut_starts(evaluator_, sides(starts)));
     anneal();
+    result_.best.strategy.name = "search";
     result_.alternatives = alternatives_.take();
     result_.elapsed = elapsed();
     return std::move(result_);
@@ -92,6 +94,9 @@ class Search {
   }
   bool over() const {
     return options_.stop.stop_requested() || elapsed() >= options_.time || result_.evaluations >= options_.evaluations;
+  }
+  bool at_bound() const {
+    return result_.best.feasible() && result_.best.simulation.iteration <= options_.bound * kAtBound;
   }
   // How much of the budget is used up, 0 to 1. Of evaluations, if they are bounded, since time differs from run to run.
   double used() const {
@@ -193,7 +198,7 @@ class Search {
     current.strategy = in_samples(current.strategy, evaluator_.batch());
     rounds_since_best_ = 0;
     int known_rounds = 0;
-    while (!over()) {
+    while (!over() && !at_bound()) {
       if (++rounds_since_best_ > kPatience) {
         current = restart();
         rounds_since_best_ = 1;

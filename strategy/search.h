@@ -33,6 +33,9 @@ struct SearchProgress {
 struct SearchOptions {
   Seconds time{10};  // after which no new round begins; the baselines are judged whatever it is
   std::int64_t evaluations = std::numeric_limits<std::int64_t>::max();  // likewise
+  // No strategy takes less: when the best is within 0.1 % of it, only the starts are judged, since they tell what each
+  // decision is worth.
+  Seconds bound;
   std::uint64_t seed = 1;
   int threads = 0;                                      // 0: one per core
   std::stop_token stop;                                 // ends the search with the best so far
@@ -47,7 +50,7 @@ struct Alternative {
 };
 
 struct SearchResult {
-  Evaluation best;
+  Evaluation best;                        // its strategy is named "search", though it may equal a baseline
   std::vector<Evaluation> baselines;      // in the order of strategy_names()
   std::vector<Alternative> alternatives;  // one per trait that any judged strategy had
   std::int64_t evaluations = 0;

@@ -111,6 +111,26 @@ TEST_F(SearchTest, EndsWhenThereIsNothingElseToTry) {
   EXPECT_LT(search(setting, 1'000'000).evaluations, 1000);
 }
 
+TEST_F(SearchTest, EndsWhenTheBestIsAtTheBound) {
+  // One sample cannot be divided, so the fastest device alone is best; "mp:n0/0" is among the baselines.
+  const Setting setting({.layers = 8, .width = 16}, {1, 0.5}, kSlow, 1);
+  const Evaluator evaluator = setting.evaluator();
+  SearchOptions options;
+  options.time = Seconds(1e6);
+  options.evaluations = 1000;
+  options.bound = Seconds(setting.seconds_on_one());
+  EXPECT_LT(motley::search(evaluator, options).evaluations, 100);
+  options.bound = options.bound * 0.99;
+  EXPECT_EQ(motley::search(evaluator, options).evaluations, 1000);
+}
+
+TEST_F(SearchTest, ItsResultHasANameOfItsOwn) {
+  const Setting setting({.layers = 2}, {1, 0.5}, kSlow, 1);  // no better than a baseline
+  const SearchResult result = search(setting, 20);
+  EXPECT_EQ(result.best.strategy.name, "search");
+  for (const Evaluation& baseline : result.baselines) EXPECT_NE(baseline.strategy.name, "search");
+}
+
 TEST_F(SearchTest, NamesTheRunnersUp) {
   const Setting setting({.layers = 8, .width = 16}, {1, 0.5, 0.25}, kFast, 64);
   std::set<std::string> traits;
