@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 #include "cli/interrupt.h"
+#include "cli/session.h"
 #include "compiler/plan_file.h"
 #include "profiler/catalogue.h"
+#include "profiler/profile_message.h"
 #include "strategy/baselines.h"
 
 namespace motley {
@@ -41,9 +43,13 @@ void add_planning_options(CLI::App& command, PlanningOptions& options) {
   command.add_option("--batch", options.batch, "samples per iteration, over all devices")
       ->required()
       ->check(CLI::PositiveNumber);
-  command.add_option("--cluster", options.cluster, "the cluster, a YAML file (docs/cluster.md)")->required();
+  CLI::Option* coordinator = command.add_option(
+      "--coordinator", options.coordinator, "HOST:PORT of a coordinator: its devices and links, measured if need be");
+  command.add_option("--cluster", options.cluster, "the cluster, a YAML file (docs/cluster.md)")->excludes(coordinator);
   options.profiles = default_profile_store();
-  command.add_option("--profiles", options.profiles, "the store of what was measured")->capture_default_str();
+  command.add_option("--profiles", options.profiles, "the store of what was measured, for --cluster")
+      ->excludes(coordinator)
+      ->capture_default_str();
 }
 
 void add_search_options(CLI::App& command, PlanningOptions& options) {
@@ -80,13 +86,39 @@ std::string default_profile_store() {
   return folder / "motley" / "profiles.sqlite";
 }
 
+namespace {
+
+void take_from_coordinator(Workbench& bench, const PlanningOptions& options) {
+  SessionOptions where;
+  where.coordinator = options.coordinator;
+  Session session(where);
+  const Profiled found = profile(session, job_on(session, options.model.path, bench.graph, options.batch));
+  bench.cluster = found.cluster;
+  ProfileStore store(":memory:");
+  const auto& profiles = found.costs.profiles();
+  for (auto one = profiles.rbegin(); one != profiles.rend(); ++one) store.add(from_message(*one));
+  CostTableOptions costs;
+  for (const auto& [device, fingerprint] : found.costs.fingerprints()) {
+    costs.fingerprints[device] = from_message(fingerprint);
+  }
+  bench.costs = std::make_unique<CostTable>(bench.graph, bench.cluster, &store, costs);
+}
+
+}  // namespace
+
 std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
   auto bench = std::make_unique<Workbench>();
   bench->graph = load_training_graph(options.model.path, options.model.training);
-  bench->cluster = read_cluster(options.cluster, catalogue_defaults);
-  std::unique_ptr<ProfileStore> store;
-  if (std::filesystem::exists(options.profiles)) store = std::make_unique<ProfileStore>(options.profiles);
-  bench->costs = std::make_unique<CostTable>(bench->graph, bench->cluster, store.get());
+  if (!options.coordinator.empty()) {
+    take_from_coordinator(*bench, options);
+  } else if (!options.cluster.empty()) {
+    bench->cluster = read_cluster(options.cluster, catalogue_defaults);
+    std::unique_ptr<ProfileStore> store;
+    if (std::filesystem::exists(options.profiles)) store = std::make_unique<ProfileStore>(options.profiles);
+    bench->costs = std::make_unique<CostTable>(bench->graph, bench->cluster, store.get());
+  } else {
+    throw Error(ErrorKind::kInvalidInput, "no cluster is named: give --cluster FILE, or --coordinator HOST:PORT");
+  }
   bench->evaluator = std::make_unique<Evaluator>(bench->graph, bench->cluster, *bench->costs, options.batch);
   return bench;
 }

@@ -25,12 +25,13 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 struct PlanningOptions {
   ModelOptions model;
   std::int64_t batch = 0;
-  std::string cluster;   // a YAML file
-  std::string profiles;  // the profile store
-  double budget = 10;    // seconds of search
+  std::string cluster;      // a YAML file; or
+  std::string coordinator;  // HOST:PORT of one whose devices and links are measured
+  std::string profiles;     // the profile store, for `cluster`
+  double budget = 10;       // seconds of search
   std::uint64_t seed = 0;
 };
-// add_model_options, --batch, --cluster, --profiles.
+// add_model_options, --batch, --cluster, --coordinator, --profiles.
 void add_planning_options(CLI::App& command, PlanningOptions& options);
 // --budget and --seed of the search.
 void add_search_options(CLI::App& command, PlanningOptions& options);
@@ -42,7 +43,7 @@ struct Workbench {
   std::unique_ptr<CostTable> costs;
   std::unique_ptr<Evaluator> evaluator;
 };
-// Throws Error as the readers of model, cluster and store do.
+// Throws Error as the readers of model, cluster and store, or the coordinator, do.
 std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options);
 
 // plan(), with a line of progress on standard error when that is a terminal. Ctrl-C ends the search with the best so

@@ -60,7 +60,7 @@ void add_profile_command(CLI::App& app) {
     proto::JobSpec spec = job_on(session, options->model.path, graph, options->batch);
     spec.set_profile_seconds(options->budget);
     spec.set_profile_side_by_side(options->side_by_side);
-    const Cluster cluster = profiled_cluster(session, spec);
+    const Cluster cluster = profile(session, spec).cluster;
     if (!options->output.empty()) write_file_atomically(options->output, to_yaml(cluster));
     std::cout << (options->model.json ? links_json(cluster).dump(2) + "\n" : cluster_tables(cluster));
   });

@@ -86,7 +86,7 @@ Trained train(Session& session, const Graph& graph, proto::JobSpec spec, const s
               const RunOptions& options) {
   if (std::filesystem::is_regular_file(strategy)) {
     // A plan names devices, so it can be read only when the cluster is known.
-    spec.set_plan(serialize(read_plan(strategy, graph, profiled_cluster(session, spec)).strategy));
+    spec.set_plan(serialize(read_plan(strategy, graph, profile(session, spec).cluster).strategy));
   } else {
     spec.set_strategy(strategy);
   }

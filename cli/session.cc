@@ -83,14 +83,15 @@ Cluster cluster_of(const proto::JobEvent& event) {
   return from_message(message);
 }
 
-Cluster profiled_cluster(Session& session, proto::JobSpec spec) {
+Profiled profile(Session& session, proto::JobSpec spec) {
   spec.set_kind(proto::JOB_PROFILE);
-  Cluster cluster;
+  Profiled found;
   session.run(spec, [&](const proto::JobEvent& event) {
     if (event.has_progress()) show_progress(event.progress().what());
-    if (event.has_cluster()) cluster = cluster_of(event);
+    if (event.has_cluster()) found.cluster = cluster_of(event);
+    if (event.has_costs()) found.costs = event.costs();
   });
-  return cluster;
+  return found;
 }
 
 void show_progress(const std::string& line) {

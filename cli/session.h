@@ -51,8 +51,13 @@ proto::JobSpec job_on(const Session& session, const std::string& model, const Gr
 // Of an event that has one.
 Cluster cluster_of(const proto::JobEvent& event);
 
-// The cluster as the coordinator's agents found and measured it. What is known is not measured again.
-Cluster profiled_cluster(Session& session, proto::JobSpec spec);
+// The cluster as the coordinator's agents found and measured it, and what the job's ops cost on it.
+struct Profiled {
+  Cluster cluster;
+  proto::CostsFound costs;
+};
+// Runs the job as one of profiling. What is known is not measured again.
+Profiled profile(Session& session, proto::JobSpec spec);
 
 // One line on standard error that the next one overwrites; nothing when that is no terminal.
 void show_progress(const std::string& line);

@@ -17,8 +17,12 @@ void run_job(const JobContext& context, const std::function<void(std::int64_t)>&
   for (Device& device : cluster.devices) device.kind = options.fingerprints.at(device.name).kind;
   proto::JobEvent event;
   event.set_cluster(to_message(cluster).SerializeAsString());
-  context.emit(std::move(event));
-  if (context.spec.kind() == proto::JOB_PROFILE) return;
+  context.emit(event);
+  if (context.spec.kind() == proto::JOB_PROFILE) {
+    *event.mutable_costs() = found_costs(context, options.fingerprints);
+    context.emit(std::move(event));
+    return;
+  }
 
   const CostTable costs(context.graph, cluster, &context.profiles, options);
   const Deployment deployment = make_plan(context, cluster, costs);

@@ -19,11 +19,15 @@ constexpr double kMeetingTimeout = 30;
 
 std::string session_of(const UsedDevice& device) { return device.device.name() + "@" + device.node.address(); }
 
+std::vector<std::string> hashes_of(const Graph& graph) {
+  std::vector<std::string> hashes;
+  for (const Signature& signature : signatures_of(graph).distinct) hashes.push_back(signature.hash);
+  return hashes;
+}
+
 // What the store has of devices of this kind.
 void add_known(const JobContext& context, const std::string& kind, proto::ProfileRequest& request) {
-  std::vector<std::string> signatures;
-  for (const Signature& signature : signatures_of(context.graph).distinct) signatures.push_back(signature.hash);
-  for (const Profile& profile : context.profiles.profiles(kind, signatures)) {
+  for (const Profile& profile : context.profiles.profiles(kind, hashes_of(context.graph))) {
     if (profile.origin != Origin::kProfile) continue;
     for (const ProfiledOp& op : profile.ops) {
       auto& known = *request.add_known();
@@ -96,6 +100,18 @@ std::map<std::string, Fingerprint> profile_devices(const JobContext& context) {
     }
   }
   if (failure) std::rethrow_exception(failure);
+  return found;
+}
+
+proto::CostsFound found_costs(const JobContext& context, const std::map<std::string, Fingerprint>& fingerprints) {
+  proto::CostsFound found;
+  for (const auto& [device, fingerprint] : fingerprints) {
+    (*found.mutable_fingerprints())[device] = to_message(fingerprint);
+  }
+  const std::vector<std::string> hashes = hashes_of(context.graph);
+  for (const std::string& kind : context.profiles.kinds()) {
+    for (const Profile& profile : context.profiles.profiles(kind, hashes)) *found.add_profiles() = to_message(profile);
+  }
   return found;
 }
 

@@ -16,6 +16,9 @@ namespace motley {
 // what each device is, by name. Throws Error(kUnavailable) with a worker's last words.
 std::map<std::string, Fingerprint> profile_devices(const JobContext& context);
 
+// What the store has of the graph's ops on any device, and which devices of it the job's are.
+proto::CostsFound found_costs(const JobContext& context, const std::map<std::string, Fingerprint>& fingerprints);
+
 // The links between the job's devices, every ordered pair; of nodes with several devices all of them. Also kept in the
 // store.
 std::vector<proto::LinkFigure> measure_links(const JobContext& context);

@@ -4,14 +4,23 @@
 
 namespace motley {
 
+proto::Fingerprint to_message(const Fingerprint& fingerprint) {
+  proto::Fingerprint message;
+  message.set_kind(fingerprint.kind);
+  message.set_model(fingerprint.model);
+  message.set_threads(fingerprint.threads);
+  message.set_torch(fingerprint.torch);
+  message.set_driver(fingerprint.driver);
+  return message;
+}
+
+Fingerprint from_message(const proto::Fingerprint& message) {
+  return {message.kind(), message.model(), message.threads(), message.torch(), message.driver()};
+}
+
 proto::Profile to_message(const Profile& profile) {
   proto::Profile message;
-  proto::Fingerprint& fingerprint = *message.mutable_fingerprint();
-  fingerprint.set_kind(profile.fingerprint.kind);
-  fingerprint.set_model(profile.fingerprint.model);
-  fingerprint.set_threads(profile.fingerprint.threads);
-  fingerprint.set_torch(profile.fingerprint.torch);
-  fingerprint.set_driver(profile.fingerprint.driver);
+  *message.mutable_fingerprint() = to_message(profile.fingerprint);
   message.set_origin(static_cast<std::int32_t>(profile.origin));
   if (profile.device) {
     proto::DeviceCosts& device = *message.mutable_device();
@@ -40,9 +49,7 @@ proto::Profile to_message(const Profile& profile) {
 
 Profile from_message(const proto::Profile& message) {
   Profile profile;
-  const proto::Fingerprint& fingerprint = message.fingerprint();
-  profile.fingerprint = {fingerprint.kind(), fingerprint.model(), fingerprint.threads(), fingerprint.torch(),
-                         fingerprint.driver()};
+  profile.fingerprint = from_message(message.fingerprint());
   if (message.origin() < 0 || message.origin() > static_cast<std::int32_t>(Origin::kImport)) {
     throw Error(ErrorKind::kInvalidInput, "a profile of origin " + std::to_string(message.origin()) +
                                               ", which this version of motley does not know: use the same version on "

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "coordinator/client.h"
 #include "graph/serialize.h"
+#include "profiler/signature.h"
 #include "tests/coordinator/fake_launcher.h"
 #include "tests/coordinator/manual_clock.h"
 #include "tests/coordinator/small_model.h"
@@ -41,13 +42,19 @@ class CoordinatorTest : public testing::Test {
     proto::RegisterResponse response;
     ASSERT_TRUE(coordinator_->Register(nullptr, &node, &response).ok());
   }
-  // Profiling finds nothing but what the device is; training tells its iterations, or waits until it is stopped.
+  // Profiling finds what the device is and the time of one op; training tells its iterations, or waits until it is
+  // stopped.
   proto::Ended work(const proto::RunRequest& request, const FakeLauncher::Tell& tell,
                     const FakeLauncher::Stopped& stopped) {
     const proto::WorkerTask& task = request.task();
     proto::WorkerEvent event;
     if (task.has_profile()) {
       event.mutable_profile()->mutable_fingerprint()->set_kind("cpu");
+      auto& op = *event.mutable_profile()->add_ops();
+      op.set_signature(signatures_of(small_model()).distinct[0].hash);
+      auto& point = *op.add_points();
+      point.set_batch(8);
+      point.set_seconds(0.5);
       tell(event);
     }
     if (!task.has_train()) return FakeLauncher::done();
@@ -113,6 +120,25 @@ TEST_F(CoordinatorTest, RunsAJob) {
   EXPECT_THAT(losses, testing::ElementsAre(1, 1, 1));  // half from each of two devices
   EXPECT_TRUE(planned);
   EXPECT_EQ(client_->status().jobs(0).iteration(), 3);
+}
+
+TEST_F(CoordinatorTest, AProfileJobTellsTheClusterAndWhatItsOpsCost) {
+  add_node("a");
+  add_node("b");
+  proto::JobSpec profile = spec();
+  profile.set_kind(proto::JOB_PROFILE);
+  std::string cluster;
+  proto::CostsFound costs;
+  client_->watch(client_->submit(profile), [&](const proto::JobEvent& event) {
+    if (event.has_cluster()) cluster = event.cluster();
+    if (event.has_costs()) costs = event.costs();
+    return true;
+  });
+  EXPECT_NE(cluster, "");
+  ASSERT_EQ(costs.profiles_size(), 1);  // both devices are alike
+  EXPECT_EQ(costs.profiles(0).fingerprint().kind(), "cpu");
+  EXPECT_EQ(costs.profiles(0).ops(0).points(0).seconds(), 0.5);
+  EXPECT_EQ(costs.fingerprints().at("b/0").kind(), "cpu");
 }
 
 TEST_F(CoordinatorTest, AFailureEndsTheJobWithTheLastWords) {

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,50 @@ def test_run_trains_on_two_agents(folder: Path) -> None:
     names = json.dumps(json.loads((folder / "run.json").read_text()))
     assert "predicted a/0" in names and "measured a/0" in names
     assert best["saved"]
+
+
+@pytest.fixture
+def coordinator(tmp_path: Path) -> Iterator[str]:
+    """The address of a coordinator with two agents."""
+    programs: list[subprocess.Popen[bytes]] = []
+
+    def start(program: str, name: str, *options: object) -> str:
+        file = tmp_path / f"{name}.address"
+        files = ["--listen", "127.0.0.1:0", "--state", tmp_path / name, "--address-file", file]
+        command = [MOTLEY.parent / program, *files, *options]
+        programs.append(subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL))
+        deadline = time.monotonic() + 30
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return file.read_text()
+
+    try:
+        address = start("motley-coordinator", "coordinator")
+        for name, speed in {"a": 0.5, "b": 0.25}.items():
+            emulate = ["--emulate", f"speed={speed}", "--cpu-devices", 1, "--threads", 1]
+            start("motley-agent", name, "--name", name, "--coordinator", address, *emulate)
+        yield address
+    finally:
+        for program in programs:
+            program.terminate()
+        for program in programs:
+            program.wait(20)
+
+
+def test_plans_on_what_a_coordinator_measured(folder: Path, coordinator: str) -> None:
+    job = [folder / "model.pt2", "--coordinator", coordinator, "--batch", 8]
+    plan = result("plan", *job, "--budget", 0.5, "-o", folder / "measured.yaml")
+    assert plan["estimated_share"] == 0
+    strategies = {entry["strategy"] for entry in result("compare", *job, "--budget", 0)}
+    assert {"mp:a/0", "mp:b/0", "search"} <= strategies
+    again = result("simulate", *job, "--strategy", folder / "measured.yaml")
+    assert again["iteration_seconds"] == plan["iteration_seconds"]
+
+
+def test_a_plan_needs_one_cluster(planning: list[object], folder: Path) -> None:
+    assert "--cluster FILE, or --coordinator" in refused("plan", folder / "model.pt2", "--batch", 8)
+    both = motley("plan", *planning, "--coordinator", "127.0.0.1:1")
+    assert both.returncode != 0 and "excludes" in both.stderr
 
 
 def test_interrupted_run_leaves_no_process(folder: Path) -> None:
