@@ -116,6 +116,7 @@ std::string Agent::fetch(const std::string& hash) {
     for (proto::BlobChunk chunk; reader->Read(&chunk);) file.append(chunk.data());
     throw_unless_ok(reader->Finish(), "the coordinator at " + options_.coordinator);
     file.finish();
+    blobs_.trim(options_.blob_limit);
   }
   return blobs_.path(hash).string();
 }

@@ -25,7 +25,8 @@ struct AgentOptions {
   std::string coordinator;      // address; empty: none, for tests
   std::filesystem::path state;  // folder for files of jobs
   std::filesystem::path blobs;  // models and checkpoints; empty: in `state`
-  std::string worker_program;   // motley-worker's path
+  Bytes blob_limit = kBlobLimit;
+  std::string worker_program;  // motley-worker's path
 };
 
 class Agent : public proto::Agent::Service {

@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   app.add_option("--data-address", data_address, "IP address for data between workers; default: as --advertise");
   app.add_option("--state", state, "folder for files of jobs")->capture_default_str();
   app.add_option("--blobs", blobs, "folder for models and checkpoints; default: in --state");
+  add_blob_limit(app, options.blob_limit);
   app.add_option("--cpu-devices", devices.cpu_devices, "how many CPU devices; default: one when there is no GPU");
   app.add_option("--threads", devices.threads, "of each CPU device; default: the cores, shared evenly");
   app.add_option("--emulate", devices.emulation,

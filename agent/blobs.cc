@@ -7,14 +7,19 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
+#include <vector>
 
 #include "agent/mapped_file.h"
 #include "base/error.h"
 
 namespace motley {
 namespace {
+
+using FileClock = std::filesystem::file_time_type::clock;
+constexpr std::chrono::minutes kInUse{10};
 
 class Sha256 {
  public:
@@ -60,7 +65,35 @@ std::filesystem::path Blobs::path(const std::string& hash) const {
   return folder_ / hash;
 }
 
-bool Blobs::has(const std::string& hash) const { return std::filesystem::exists(path(hash)); }
+bool Blobs::has(const std::string& hash) const {
+  std::error_code ignored;
+  std::filesystem::last_write_time(path(hash), FileClock::now(), ignored);
+  return std::filesystem::exists(path(hash));
+}
+
+void Blobs::trim(Bytes limit, const std::set<std::string>& needed) const {
+  struct File {
+    FileClock::time_point used;
+    std::filesystem::path path;
+    std::int64_t size;
+  };
+  std::vector<File> idle;
+  std::int64_t total = 0;
+  std::error_code ignored;  // another process may remove files, too
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
+    const auto size = static_cast<std::int64_t>(entry.file_size(ignored));
+    if (ignored) continue;
+    total += size;
+    const auto used = entry.last_write_time(ignored);
+    if (ignored || used > FileClock::now() - kInUse || needed.contains(entry.path().filename())) continue;
+    idle.push_back({used, entry.path(), size});
+  }
+  std::sort(idle.begin(), idle.end(), [](const File& a, const File& b) { return a.used < b.used; });
+  for (const File& file : idle) {
+    if (total <= limit.value) return;
+    if (std::filesystem::remove(file.path, ignored)) total -= file.size;
+  }
+}
 
 struct Blobs::Writer::State {
   std::filesystem::path path;

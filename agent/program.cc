@@ -71,6 +71,19 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
+void add_blob_limit(CLI::App& app, Bytes& limit) {
+  const auto parse = [&limit](const std::string& text) {
+    try {
+      limit = parse_bytes(text);
+    } catch (const Error& error) {
+      throw CLI::ValidationError("--blob-limit", error.what());
+    }
+  };
+  app.add_option_function<std::string>("--blob-limit", parse,
+                                       "models and checkpoints beyond it go, the least recently used first")
+      ->default_str(to_string(limit));
+}
+
 void take_signals() {
   const sigset_t signals = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);

@@ -8,12 +8,17 @@
 #include <optional>
 #include <string>
 
+#include "base/units.h"
+
 namespace motley {
 
 // Adds --config FILE and --log-level, parses, starts logging to standard error. The file is one map of option names
 // without dashes (`listen: 127.0.0.1:7070`); the command line goes before it. Returns nothing when the program shall go
 // on, else its exit code (--help, bad options: told). Errors in the file name it and the line.
 std::optional<int> parse_options(CLI::App& app, int argc, char** argv);
+
+// --blob-limit SIZE, for a daemon that keeps models and checkpoints.
+void add_blob_limit(CLI::App& app, Bytes& limit);
 
 // Call first, on the main thread: SIGINT and SIGTERM no longer end the process but are for wait_for_signal.
 void take_signals();

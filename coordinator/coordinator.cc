@@ -14,8 +14,10 @@ namespace motley {
 namespace {
 
 constexpr std::size_t kChunk = 1 << 20;
-constexpr std::size_t kRememberedJobs = 100;  // whose events can still be watched
-constexpr Seconds kPoll{0.2};                 // how soon a watcher that has gone is noticed
+// Whose events can still be watched once they have ended: the last ones, within both bounds.
+constexpr std::size_t kRememberedJobs = 100;
+constexpr std::size_t kRememberedBytes = 256 << 20;
+constexpr Seconds kPoll{0.2};  // how soon a watcher that has gone is noticed
 
 // Errors become the call's status.
 template <class Body>
@@ -107,6 +109,7 @@ grpc::Status Coordinator::UploadBlob(grpc::ServerContext*, grpc::ServerReader<pr
     }
     if (!file) throw Error(ErrorKind::kInvalidInput, "a file without content was sent");
     file->finish();
+    trim_blobs();
   });
 }
 
@@ -114,7 +117,8 @@ grpc::Status Coordinator::FetchBlob(grpc::ServerContext*, const proto::BlobReque
                                     grpc::ServerWriter<proto::BlobChunk>* writer) {
   return answer([&] {
     std::ifstream file(blobs_.path(request->hash()), std::ios::binary);
-    if (!file) throw Error(ErrorKind::kNotFound, "the coordinator has no file " + request->hash());
+    if (!blobs_.has(request->hash()) || !file)
+      throw Error(ErrorKind::kNotFound, "the coordinator has no file " + request->hash());
     std::string buffer(kChunk, '\0');
     while (file) {
       file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
@@ -233,6 +237,8 @@ void Coordinator::run(Job& job, std::vector<UsedDevice> devices) {
 
 void Coordinator::end(Job& job, proto::JobState state, const std::string& message) {
   job.ended = true;
+  job.spec.Clear();  // large, and not needed any more
+  job.graph = {};
   store_.set_state(job.number, state, message);
   proto::JobEvent event;
   event.mutable_end()->set_state(state);
@@ -242,10 +248,28 @@ void Coordinator::end(Job& job, proto::JobState state, const std::string& messag
 }
 
 void Coordinator::forget_old_jobs() {
-  auto next = jobs_.begin();
-  while (jobs_.size() > kRememberedJobs && next != jobs_.end()) {
-    next = next->second.ended ? jobs_.erase(next) : std::next(next);
+  std::size_t bytes = 0;
+  for (const auto& [number, job] : jobs_) bytes += job.log->bytes();
+  for (auto next = jobs_.begin(); next != jobs_.end();) {
+    if (jobs_.size() <= kRememberedJobs && bytes <= kRememberedBytes) return;
+    if (!next->second.ended) {
+      ++next;
+      continue;
+    }
+    bytes -= next->second.log->bytes();
+    next = jobs_.erase(next);
   }
+}
+
+void Coordinator::trim_blobs() {
+  std::set<std::string> needed;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [number, job] : jobs_) {
+      if (!job.ended) needed.insert({job.spec.model_hash(), job.spec.checkpoint_hash()});
+    }
+  }
+  blobs_.trim(options_.blob_limit, needed);
 }
 
 grpc::Status Coordinator::Watch(grpc::ServerContext* context, const proto::JobRequest* request,
@@ -261,10 +285,8 @@ grpc::Status Coordinator::Watch(grpc::ServerContext* context, const proto::JobRe
       log = job->second.log;
     }
     for (std::size_t place = 0; !context->IsCancelled();) {
-      const auto event = log->get(place, kPoll);
-      if (!event) continue;
-      ++place;
-      if (!writer->Write(*event) || event->has_end()) return;
+      const auto event = log->next(place, kPoll);
+      if (event && (!writer->Write(*event) || event->has_end())) return;
     }
   });
 }

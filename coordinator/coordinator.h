@@ -27,9 +27,10 @@ namespace motley {
 
 struct CoordinatorOptions {
   std::string listen = "127.0.0.1:0";
-  std::string advertise;           // "HOST" by which workers reach it; empty: the one of `listen`
-  std::filesystem::path state;     // folder; made if it is not there
-  std::filesystem::path blobs;     // models and checkpoints; empty: in `state`
+  std::string advertise;        // "HOST" by which workers reach it; empty: the one of `listen`
+  std::filesystem::path state;  // folder; made if it is not there
+  std::filesystem::path blobs;  // models and checkpoints; empty: in `state`
+  Bytes blob_limit = kBlobLimit;
   std::filesystem::path profiles;  // the profile store; empty: in `state`
   Seconds heartbeat{1};
   int missed_heartbeats = 5;  // until a node counts as dead
@@ -74,6 +75,7 @@ class Coordinator : public proto::Coordinator::Service {
   void run(Job& job, std::vector<UsedDevice> devices);
   void end(Job& job, proto::JobState state, const std::string& message);
   void forget_old_jobs();
+  void trim_blobs();  // keeps what jobs that have not ended need
 
   const CoordinatorOptions options_;
   const Clock& clock_;

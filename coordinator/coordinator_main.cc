@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
   app.add_option("--advertise", options.advertise, "host by which nodes reach it; default: that of --listen");
   app.add_option("--state", state, "folder for nodes, jobs, models")->capture_default_str();
   app.add_option("--blobs", blobs, "folder for models and checkpoints; default: in --state");
+  add_blob_limit(app, options.blob_limit);
   app.add_option("--profiles", profiles, "file of measured costs; default: in --state");
   app.add_option("--heartbeat", options.heartbeat.value, "seconds between an agent's signs of life")
       ->capture_default_str();

@@ -25,6 +25,7 @@ class CoordinatorTest : public testing::Test {
     };
     CoordinatorOptions options;
     options.state = folder_ / "state";
+    options.blob_limit = Bytes(0);  // nothing stays for long but what is needed
     coordinator_ = std::make_unique<Coordinator>(options, clock_, launcher_);
     client_ = std::make_unique<CoordinatorClient>(coordinator_->address());
     write_file_atomically(folder_ / "model", "weights");
@@ -147,6 +148,20 @@ TEST_F(CoordinatorTest, AFailureEndsTheJobWithTheLastWords) {
   const proto::JobEnd end = end_of(client_->submit(spec()));
   EXPECT_EQ(end.state(), proto::STATE_FAILED);
   EXPECT_EQ(end.message(), "the worker of a/0 on node a failed: no space left");
+}
+
+TEST_F(CoordinatorTest, AQueuedJobKeepsItsModel) {
+  const std::int64_t job = client_->submit(spec());  // there is no node to run it
+  const auto upload_hours_later = [&](const std::string& other) {
+    const auto model = folder_.path() / "state" / "blobs" / spec().model_hash();
+    std::filesystem::last_write_time(model, std::filesystem::file_time_type::clock::now() - std::chrono::hours(5));
+    write_file_atomically(folder_ / other, other);
+    client_->upload(folder_ / other);
+    return std::filesystem::exists(model);
+  };
+  EXPECT_TRUE(upload_hours_later("one"));
+  client_->cancel(job);
+  EXPECT_FALSE(upload_hours_later("two"));
 }
 
 TEST_F(CoordinatorTest, JobsOnOtherDevicesRunAtOnce) {
