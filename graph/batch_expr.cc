@@ -1,9 +1,6 @@
 #include "graph/batch_expr.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <regex>
 
 #include "base/error.h"
 
@@ -26,145 +23,6 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
   return product;
 }
 
-// "FloorDiv(Symbol('s77', positive=True, integer=True), Integer(2))" as "FloorDiv(s77, 2)", for people.
-std::string without_sympy(std::string_view text) {
-  static const std::regex symbol(R"(Symbol\('(\w+)'[^)]*\))");
-  static const std::regex integer(R"(Integer\((-?\d+)\))");
-  return std::regex_replace(std::regex_replace(std::string(text), symbol, "$1"), integer, "$1");
-}
-
-// sum: ['-'] product (('+'|'-') product)*;  product: power ('*' power)*;  power: atom ['**' number];
-// atom: number | symbol | '(' sum ')' | Symbol('name', ...) | Integer(n) | Add(sum, ...) | Mul(sum, ...) | Pow(sum, n).
-// The last five are sympy's own notation, in which torch.export stores sizes.
-class Parser {
- public:
-  Parser(std::string_view text, std::string_view symbol) : text_(text), symbol_(symbol) {}
-
-  BatchExpr parse() {
-    const BatchExpr result = sum();
-    if (skip_spaces() != text_.size()) fail();
-    return result;
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Error(ErrorKind::kUnsupported, "size \"" + without_sympy(text_) + "\" is not a polynomial of the batch size" +
-                                             (symbol_.empty() ? std::string() : " " + std::string(symbol_)));
-  }
-
-  std::size_t skip_spaces() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-    return at_;
-  }
-
-  bool accept(std::string_view token) {
-    skip_spaces();
-    if (text_.substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-
-  std::int64_t number() {
-    skip_spaces();
-    std::int64_t value = 0;
-    const char* end = text_.data() + text_.size();
-    const auto [stop, failure] = std::from_chars(text_.data() + at_, end, value);
-    if (failure != std::errc()) fail();
-    at_ = static_cast<std::size_t>(stop - text_.data());
-    return value;
-  }
-
-  BatchExpr sum() {
-    BatchExpr result = accept("-") ? BatchExpr(-1) * product() : product();
-    for (;;) {
-      if (accept("+")) {
-        result = result + product();
-      } else if (accept("-")) {
-        result = result + BatchExpr(-1) * product();
-      } else {
-        return result;
-      }
-    }
-  }
-
-  BatchExpr product() {
-    BatchExpr result = power();
-    while (accept("*")) result = result * power();
-    return result;
-  }
-
-  BatchExpr power() {
-    const BatchExpr base = atom();
-    if (!accept("**")) return base;
-    return raise(base, number());
-  }
-
-  BatchExpr raise(const BatchExpr& base, std::int64_t exponent) const {
-    if (exponent < 0 || exponent > 16) fail();
-    BatchExpr result(1);
-    for (std::int64_t i = 0; i < exponent; ++i) result = result * base;
-    return result;
-  }
-
-  BatchExpr atom() {
-    if (accept("(")) {
-      if (++depth_ > 100) fail();
-      const BatchExpr inner = sum();
-      if (!accept(")")) fail();
-      --depth_;
-      return inner;
-    }
-    skip_spaces();
-    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) return number();
-    std::size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) ++end;
-    const std::string_view name = text_.substr(at_, end - at_);
-    at_ = end;
-    if (accept("(")) return call(name);
-    return named(name);
-  }
-
-  BatchExpr named(std::string_view name) const {
-    if (symbol_.empty() || name != symbol_) fail();
-    return BatchExpr::batch();
-  }
-
-  // What follows "name(" up to its ")".
-  BatchExpr call(std::string_view name) {
-    if (++depth_ > 100) fail();
-    BatchExpr result;
-    if (name == "Symbol") {
-      if (!accept("'")) fail();
-      const std::size_t quote = text_.find('\'', at_);
-      const std::size_t close = text_.find(')', at_);
-      if (quote == std::string_view::npos || close == std::string_view::npos || close < quote) fail();
-      result = named(text_.substr(at_, quote - at_));
-      at_ = close;
-    } else if (name == "Integer") {
-      result = sum();
-    } else if (name == "Pow") {
-      const BatchExpr base = sum();
-      if (!accept(",")) fail();
-      const BatchExpr exponent = sum();
-      if (!exponent.is_constant()) fail();
-      result = raise(base, exponent.at(0));
-    } else if (name == "Add" || name == "Mul") {
-      result = sum();
-      while (accept(",")) result = name == "Add" ? result + sum() : result * sum();
-    } else {
-      fail();
-    }
-    if (!accept(")")) fail();
-    --depth_;
-    return result;
-  }
-
-  std::string_view text_;
-  std::string_view symbol_;
-  std::size_t at_ = 0;
-  int depth_ = 0;
-};
-
 }  // namespace
 
 BatchExpr::BatchExpr(std::int64_t constant) {
@@ -172,8 +30,6 @@ BatchExpr::BatchExpr(std::int64_t constant) {
 }
 
 BatchExpr BatchExpr::batch(std::int64_t factor) { return from_coefficients({0, factor}); }
-
-BatchExpr BatchExpr::parse(std::string_view text, std::string_view symbol) { return Parser(text, symbol).parse(); }
 
 BatchExpr BatchExpr::from_coefficients(std::vector<std::int64_t> coefficients) {
   while (!coefficients.empty() && coefficients.back() == 0) coefficients.pop_back();
@@ -213,6 +69,39 @@ BatchExpr operator*(const BatchExpr& a, const BatchExpr& b) {
     }
   }
   return BatchExpr::from_coefficients(std::move(product));
+}
+
+std::optional<BatchExpr> BatchExpr::divided_by(const BatchExpr& divisor) const {
+  const std::vector<std::int64_t>& by = divisor.coefficients_;
+  if (by.empty() || by.back() <= 0) return std::nullopt;
+  const std::size_t powers = by.size() - 1;
+  if (std::any_of(by.begin(), by.end() - 1, [](std::int64_t c) { return c != 0; })) return std::nullopt;
+  std::vector<std::int64_t> quotient;
+  for (std::size_t i = 0; i < coefficients_.size(); ++i) {
+    const std::int64_t coefficient = coefficients_[i];
+    if (i < powers) {
+      if (coefficient != 0) return std::nullopt;
+      continue;
+    }
+    std::int64_t whole = coefficient / by.back();
+    const std::int64_t rest = coefficient % by.back();
+    if (rest != 0 && (i > 0 || powers > 0)) return std::nullopt;
+    if (rest < 0) --whole;
+    quotient.push_back(whole);
+  }
+  return from_coefficients(std::move(quotient));
+}
+
+bool BatchExpr::at_most(const BatchExpr& other, const BatchRange& range) const {
+  const BatchExpr difference = other + BatchExpr(-1) * *this;
+  if (range.most > 0 && difference.coefficients_.size() <= 2) {
+    return difference.at(range.least) >= 0 && difference.at(range.most) >= 0;
+  }
+  BatchExpr beyond;  // the difference as a polynomial of what the batch exceeds `least` by
+  const BatchExpr shifted = batch() + range.least;
+  for (std::size_t i = difference.coefficients_.size(); i-- > 0;)
+    beyond = beyond * shifted + difference.coefficients_[i];
+  return std::all_of(beyond.coefficients_.begin(), beyond.coefficients_.end(), [](std::int64_t c) { return c >= 0; });
 }
 
 std::string BatchExpr::to_string() const {

@@ -73,8 +73,8 @@ Graph Importer::run() {
   write_mutated_buffers(scope);
   const TensorId loss = find_loss(scope);
   Graph graph = builder_.finish(file_.path().stem().string(), inputs_, loss);
-  graph.min_batch = reader_.min_batch();
-  graph.max_batch = reader_.max_batch();
+  graph.min_batch = reader_.batch_range().least;
+  graph.max_batch = reader_.batch_range().most;
   return graph;
 }
 

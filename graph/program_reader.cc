@@ -73,14 +73,14 @@ ProgramReader::ProgramReader(const schema::ExportedProgram& program) {
   symbol_ = symbols.begin()->first;
   const auto range = program.get_range_constraints().find(symbol_);
   if (range == program.get_range_constraints().end()) return;
-  min_batch_ = std::max<std::int64_t>(1, range->second.get_min_val().value_or(1));
+  range_.least = std::max<std::int64_t>(1, range->second.get_min_val().value_or(1));
   const std::int64_t most = range->second.get_max_val().value_or(0);
-  max_batch_ = most >= std::numeric_limits<std::int64_t>::max() - 1 ? 0 : most;
+  range_.most = most >= std::numeric_limits<std::int64_t>::max() - 1 ? 0 : most;
 }
 
 BatchExpr ProgramReader::size(const schema::SymInt& size) const {
   if (size.tag() == schema::SymInt::Tag::AS_INT) return size.get_as_int();
-  return BatchExpr::parse(size.get_as_expr().get_expr_str(), symbol_);
+  return BatchExpr::parse(size.get_as_expr().get_expr_str(), symbol_, range_);
 }
 
 BatchExpr ProgramReader::size(const schema::Graph& graph, const schema::SymIntArgument& argument) const {
@@ -102,7 +102,8 @@ TensorMeta ProgramReader::meta(const schema::Graph& graph, const std::string& te
   try {
     for (const schema::SymInt& number : described.get_strides()) meta.strides.push_back(size(number));
   } catch (const Error&) {
-    // PyTorch writes some strides with minima and maxima; nothing depends on them but what can be left out.
+    // PyTorch writes some strides with minima and maxima that depend on the batch; nothing depends on them but what can
+    // be left out.
     meta.strides = dense_strides(meta.shape);
     meta.strides_known = false;
   }

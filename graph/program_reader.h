@@ -18,8 +18,7 @@ class ProgramReader {
   // none or more than one of them is symbolic.
   explicit ProgramReader(const schema::ExportedProgram& program);
 
-  std::int64_t min_batch() const { return min_batch_; }
-  std::int64_t max_batch() const { return max_batch_; }  // 0: unbounded
+  const BatchRange& batch_range() const { return range_; }
 
   // Each throws Error(kUnsupported) with the expression or dtype that cannot be told; the caller adds node and file.
   BatchExpr size(const schema::SymInt& size) const;
@@ -32,8 +31,7 @@ class ProgramReader {
   BatchExpr size(const schema::Graph& graph, const schema::SymIntArgument& argument) const;
 
   std::string symbol_;
-  std::int64_t min_batch_ = 1;
-  std::int64_t max_batch_ = 0;
+  BatchRange range_;
 };
 
 // "torch.ops.aten.add.Tensor" becomes "aten::add.Tensor"; others stay.

@@ -34,10 +34,47 @@ TEST(BatchExpr, MessageIsFreeOfSympy) {
 }
 
 TEST(BatchExpr, RefusesWhatIsNotPolynomial) {
-  for (const char* text : {"s77//2", "Max(1, s77)", "s77 + s1", "s77**s77", "s77**(-1)", "", "2*", "(s77", "s77 4"}) {
+  for (const char* text : {"s77//2", "Max(1", "Gcd(s77, 2)", "Mod(s77, 2)", "s77 + s1", "s77**s77", "s77**(-1)", "",
+                           "2*", "(s77", "s77 4"}) {
     EXPECT_THROW(BatchExpr::parse(text, "s77"), Error) << text;
   }
   EXPECT_THROW(BatchExpr::parse("s77", ""), Error);
+}
+
+TEST(BatchExpr, TakesTheSideThatWinsForEveryBatch) {
+  const auto parse = [](const char* text, BatchRange range = {}) { return BatchExpr::parse(text, "B", range); };
+  EXPECT_EQ(parse("Min(32, 32*B)"), BatchExpr(32));
+  EXPECT_EQ(parse("Max(1, B)"), BatchExpr::batch());
+  EXPECT_EQ(parse("Max(1, B, 4*B, 3*B + 1)"), BatchExpr::batch(4));  // 4*B >= 3*B + 1 from B = 1 on
+  EXPECT_EQ(parse("Max(B**2, B)").to_string(), "B^2");
+  EXPECT_EQ(parse("Min(B - 1, 0)"), BatchExpr(0));
+  EXPECT_EQ(parse("Max(2, B)", {.least = 2}), BatchExpr::batch());
+  EXPECT_EQ(parse("Min(8, B)", {.least = 1, .most = 8}), BatchExpr::batch());
+  EXPECT_EQ(parse("Min(Integer(32), Mul(Integer(32), Symbol('B', positive=True, integer=True)))"), BatchExpr(32));
+}
+
+TEST(BatchExpr, ASideThatWinsForSomeBatchesIsRefusedWithTheRange) {
+  try {
+    BatchExpr::parse("Max(2, B)", "B", {.least = 1, .most = 64});
+    FAIL();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("whether 2 or B is greater depends on the batch size B"), std::string::npos) << message;
+    EXPECT_NE(message.find("batches from 1 to 64"), std::string::npos) << message;
+  }
+}
+
+TEST(BatchExpr, DividesWhereTheQuotientIsAPolynomial) {
+  const auto parse = [](const char* text) { return BatchExpr::parse(text, "B"); };
+  EXPECT_EQ(parse("FloorDiv(32*B, 8)"), BatchExpr::batch(4));
+  EXPECT_EQ(parse("FloorDiv(4*B + 7, 4)"), BatchExpr::batch() + 1);
+  EXPECT_EQ(parse("FloorDiv(4*B - 1, 4)"), BatchExpr::batch() + -1);  // down, not towards zero
+  EXPECT_EQ(parse("FloorDiv(6*B**2, 2*B)"), BatchExpr::batch(3));
+  EXPECT_EQ(parse("Mod(32*B, 8)"), BatchExpr(0));
+  EXPECT_EQ(parse("Mod(4*B + 7, 4)"), BatchExpr(3));
+  for (const char* text : {"FloorDiv(B, 2)", "FloorDiv(8, B)", "FloorDiv(B, 0)", "FloorDiv(B, B + 1)"}) {
+    EXPECT_THROW(parse(text), Error) << text;
+  }
 }
 
 TEST(BatchExpr, AddsAndMultiplies) {
