@@ -97,8 +97,8 @@ Trained train(Session& session, const Graph& graph, proto::JobSpec spec, const s
     if (event.has_metrics()) {
       std::array<char, 160> line{};
       std::snprintf(line.data(), line.size(), "%s: iteration %lld of %lld, loss %.4f, %s", strategy.c_str(),
-                    static_cast<long long>(event.metrics().iteration() + 1),
-                    static_cast<long long>(options.first_iteration + options.iterations), event.metrics().loss(),
+                    static_cast<long long>(event.metrics().iteration()) + 1,
+                    static_cast<long long>(options.first_iteration) + options.iterations, event.metrics().loss(),
                     to_string(Seconds(event.metrics().seconds())).c_str());
       show_progress(line.data());
     }
