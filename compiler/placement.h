@@ -2,6 +2,7 @@
 
 // Where each group's replicas are and which samples they have: a strategy at one batch size.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -25,16 +26,18 @@ class Placement {
   static std::variant<Placement, NotCompilable> make(const CompilerTables& tables, const Strategy& strategy,
                                                      std::int64_t batch);
 
+  // Ascending by device and by samples.
   std::span<const Replica> replicas(GroupId group) const {
     const Slot& slot = slots_[static_cast<std::size_t>(group)];
     return {replicas_.data() + slot.first, static_cast<std::size_t>(slot.count)};
   }
   // The group's replica on that device; null when there is none.
   const Replica* on(GroupId group, DeviceIndex device) const {
-    for (const Replica& replica : replicas(group)) {
-      if (replica.device == device) return &replica;
-    }
-    return nullptr;
+    const auto all = replicas(group);
+    const auto found = std::lower_bound(all.begin(), all.end(), device, [](const Replica& replica, DeviceIndex index) {
+      return replica.device < index;
+    });
+    return found != all.end() && found->device == device ? &*found : nullptr;
   }
   bool same(GroupId a, GroupId b) const {
     return slots_[static_cast<std::size_t>(a)].first == slots_[static_cast<std::size_t>(b)].first;

@@ -95,17 +95,15 @@ NodeId Resharder::piece(TensorId tensor, DeviceIndex device, std::int64_t begin,
     }
   }
   if (local != kNone) return cut(local, begin, std::min(end, writer_.at(local).end), op);
-  for (const Replica& replica : placement_.replicas(maker(tensor))) {
-    if (begin < replica.begin || begin >= replica.end) continue;
-    const NodeId source = exact(tensor, replica.device, replica.begin, replica.end);
-    MOTLEY_CHECK(source != kNone, writer_.tables().graph.tensors[static_cast<std::size_t>(tensor)].name);
-    const NodeId part = cut(source, begin, std::min(next_local, replica.end), op);
-    const NodeId received = writer_.transfer(op, part, device);
-    put(received);
-    return received;
-  }
-  MOTLEY_CHECK(false, "no replica has sample " + std::to_string(begin));
-  return kNone;
+  const auto replicas = placement_.replicas(maker(tensor));
+  const auto replica = std::upper_bound(replicas.begin(), replicas.end(), begin,
+                                        [](std::int64_t sample, const Replica& one) { return sample < one.end; });
+  MOTLEY_CHECK(replica != replicas.end(), "no replica has sample " + std::to_string(begin));
+  const NodeId source = exact(tensor, replica->device, replica->begin, replica->end);
+  MOTLEY_CHECK(source != kNone, writer_.tables().graph.tensors[static_cast<std::size_t>(tensor)].name);
+  const NodeId received = writer_.transfer(op, cut(source, begin, std::min(next_local, replica->end), op), device);
+  put(received);
+  return received;
 }
 
 NodeId Resharder::range(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, OpId op) {

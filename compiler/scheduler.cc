@@ -12,8 +12,15 @@ namespace {
 class Scheduler {
  public:
   Scheduler(const TaskGraph& graph, DeviceIndex devices)
-      : graph_(graph), devices_(devices), first_(graph.tasks.size() + 1), waits_(graph.tasks.size()) {
+      : graph_(graph),
+        devices_(devices),
+        first_(graph.tasks.size() + 1),
+        waits_(graph.tasks.size()),
+        sets_of_(at(devices)) {
     link();
+    for (std::size_t set = 0; set < graph.member_sets.size(); ++set) {
+      for (DeviceIndex member : graph.member_sets[set]) sets_of_[at(member)].push_back(static_cast<std::int32_t>(set));
+    }
   }
 
   std::vector<double> upward_ranks() const {
@@ -43,10 +50,13 @@ class Scheduler {
     schedule_.order.reserve(graph_.tasks.size());
     pending_ = waits_;
     compute_.assign(at(devices_), {});
-    transfers_.assign(at(devices_) * at(devices_), {});
+    transfers_.assign(at(devices_), {});
+    senders_.assign(at(devices_), {});
     collectives_.assign(graph_.member_sets.size(), {});
     sends_.assign(at(devices_), 0);
     busy_.assign(4 * at(devices_), 0);
+    changed_devices_ = Changed(at(devices_));
+    changed_sets_ = Changed(graph_.member_sets.size());
     for (TaskId id = 0; id < static_cast<TaskId>(graph_.tasks.size()); ++id) {
       if (pending_[at(id)] == 0) make_ready(id);
     }
@@ -81,6 +91,34 @@ class Scheduler {
     }
   };
   using Queue = std::priority_queue<Ready>;
+  struct Transfers {  // that are ready, from one device to another
+    DeviceIndex to;
+    Queue queue;
+  };
+
+  // Devices, or sets of members, where something may start: a task became ready or a stream free since the last look.
+  class Changed {
+   public:
+    explicit Changed(std::size_t size = 0) : marked_(size) {}
+    void add(std::int32_t index) {
+      if (marked_[at(index)]) return;
+      marked_[at(index)] = 1;
+      list_.push_back(index);
+    }
+    template <class Visit>
+    void take(Visit visit) {  // ascending
+      std::sort(list_.begin(), list_.end());
+      for (std::int32_t index : list_) {
+        marked_[at(index)] = 0;
+        visit(index);
+      }
+      list_.clear();
+    }
+
+   private:
+    std::vector<char> marked_;
+    std::vector<std::int32_t> list_;
+  };
 
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
   char& busy(DeviceIndex device, Stream stream) { return busy_[4 * at(device) + static_cast<std::size_t>(stream)]; }
@@ -112,13 +150,24 @@ class Scheduler {
     const Task& task = graph_.tasks[at(id)];
     const Ready ready{urgency_[at(id)], id};
     if (task.kind == InstructionKind::kSend) {
-      transfers_[at(task.device) * at(devices_) + at(task.peer)].push(ready);
+      transfers(task.device, task.peer).push(ready);
       ++sends_[at(task.device)];
+      changed_devices_.add(task.device);
     } else if (task.kind == InstructionKind::kAllReduce) {
       collectives_[at(task.members)].push(ready);
+      changed_sets_.add(task.members);
     } else {
       compute_[at(task.device)].push(ready);
+      changed_devices_.add(task.device);
     }
+  }
+
+  Queue& transfers(DeviceIndex from, DeviceIndex to) {
+    for (Transfers& known : transfers_[at(from)]) {
+      if (known.to == to) return known.queue;
+    }
+    senders_[at(to)].push_back(from);
+    return transfers_[at(from)].emplace_back(Transfers{to, {}}).queue;
   }
 
   void set_busy(const Task& task, bool value) {
@@ -132,8 +181,24 @@ class Scheduler {
     }
   }
 
+  // Who may use the streams that the task has left.
+  void wake(const Task& task) {
+    if (task.kind == InstructionKind::kAllReduce) {
+      for (DeviceIndex member : graph_.member_sets[at(task.members)]) {
+        for (std::int32_t set : sets_of_[at(member)]) changed_sets_.add(set);
+      }
+      return;
+    }
+    changed_devices_.add(task.device);
+    if (task.kind != InstructionKind::kSend) return;
+    for (DeviceIndex from : senders_[at(task.peer)]) {
+      if (sends_[at(from)] > 0) changed_devices_.add(from);
+    }
+  }
+
   void finish(TaskId id) {
     set_busy(graph_.tasks[at(id)], false);
+    wake(graph_.tasks[at(id)]);
     for (std::int32_t i = first_[at(id)]; i < first_[at(id) + 1]; ++i) {
       if (--pending_[at(successors_[at(i)])] == 0) make_ready(successors_[at(i)]);
     }
@@ -149,24 +214,23 @@ class Scheduler {
   }
 
   void start_all(double now) {
-    for (DeviceIndex device = 0; device < devices_; ++device) {
+    changed_devices_.take([&](DeviceIndex device) {
       if (!busy(device, Stream::kCompute) && !compute_[at(device)].empty()) start(compute_[at(device)], now);
       if (sends_[at(device)] > 0 && !busy(device, Stream::kSend)) start_send(device, now);
-    }
-    for (std::size_t set = 0; set < collectives_.size(); ++set) {
-      if (collectives_[set].empty()) continue;
-      const std::vector<DeviceIndex>& members = graph_.member_sets[set];
+    });
+    changed_sets_.take([&](std::int32_t set) {
+      if (collectives_[at(set)].empty()) return;
+      const std::vector<DeviceIndex>& members = graph_.member_sets[at(set)];
       const auto free = [&](DeviceIndex member) { return !busy(member, Stream::kCollective); };
-      if (std::all_of(members.begin(), members.end(), free)) start(collectives_[set], now);
-    }
+      if (std::all_of(members.begin(), members.end(), free)) start(collectives_[at(set)], now);
+    });
   }
 
   void start_send(DeviceIndex from, double now) {
     Queue* best = nullptr;
-    for (DeviceIndex to = 0; to < devices_; ++to) {
-      Queue& queue = transfers_[at(from) * at(devices_) + at(to)];
-      if (queue.empty() || busy(to, Stream::kReceive)) continue;
-      if (best == nullptr || best->top() < queue.top()) best = &queue;
+    for (Transfers& one : transfers_[at(from)]) {
+      if (one.queue.empty() || busy(one.to, Stream::kReceive)) continue;
+      if (best == nullptr || best->top() < one.queue.top()) best = &one.queue;
     }
     if (best == nullptr) return;
     --sends_[at(from)];
@@ -181,11 +245,14 @@ class Scheduler {
   const double* urgency_ = nullptr;
   Schedule schedule_;
   std::vector<std::int32_t> pending_;
-  std::vector<Queue> compute_;       // by device
-  std::vector<Queue> transfers_;     // by pair of devices
-  std::vector<Queue> collectives_;   // by set of members
-  std::vector<std::int32_t> sends_;  // by device: how many of its transfers are ready
-  std::vector<char> busy_;           // by device and stream
+  std::vector<std::vector<std::int32_t>> sets_of_;  // by device: sets of members that it belongs to
+  std::vector<Queue> compute_;                      // by device
+  std::vector<std::vector<Transfers>> transfers_;   // by sender: one for each receiver that it ever had
+  std::vector<std::vector<DeviceIndex>> senders_;   // by receiver
+  std::vector<Queue> collectives_;                  // by set of members
+  std::vector<std::int32_t> sends_;                 // by device: how many of its transfers are ready
+  std::vector<char> busy_;                          // by device and stream
+  Changed changed_devices_, changed_sets_;
   std::priority_queue<Event> events_;
 };
 
