@@ -56,6 +56,7 @@ class Scheduler {
     sends_.assign(at(devices_), 0);
     busy_.assign(4 * at(devices_), 0);
     changed_devices_ = Changed(at(devices_));
+    free_receivers_ = Changed(at(devices_));
     changed_sets_ = Changed(graph_.member_sets.size());
     for (TaskId id = 0; id < static_cast<TaskId>(graph_.tasks.size()); ++id) {
       if (pending_[at(id)] == 0) make_ready(id);
@@ -96,7 +97,7 @@ class Scheduler {
     Queue queue;
   };
 
-  // Devices, or sets of members, where something may start: a task became ready or a stream free since the last look.
+  // Devices or sets of members with something new since the last look: a task that became ready, or a free stream.
   class Changed {
    public:
     explicit Changed(std::size_t size = 0) : marked_(size) {}
@@ -166,7 +167,7 @@ class Scheduler {
     for (Transfers& known : transfers_[at(from)]) {
       if (known.to == to) return known.queue;
     }
-    senders_[at(to)].push_back(from);
+    senders_[at(to)].emplace_back(from, transfers_[at(from)].size());
     return transfers_[at(from)].emplace_back(Transfers{to, {}}).queue;
   }
 
@@ -190,10 +191,7 @@ class Scheduler {
       return;
     }
     changed_devices_.add(task.device);
-    if (task.kind != InstructionKind::kSend) return;
-    for (DeviceIndex from : senders_[at(task.peer)]) {
-      if (sends_[at(from)] > 0) changed_devices_.add(from);
-    }
+    if (task.kind == InstructionKind::kSend) free_receivers_.add(task.peer);
   }
 
   void finish(TaskId id) {
@@ -218,6 +216,9 @@ class Scheduler {
       if (!busy(device, Stream::kCompute) && !compute_[at(device)].empty()) start(compute_[at(device)], now);
       if (sends_[at(device)] > 0 && !busy(device, Stream::kSend)) start_send(device, now);
     });
+    free_receivers_.take([&](DeviceIndex device) {
+      if (!busy(device, Stream::kReceive)) start_receive(device, now);
+    });
     changed_sets_.take([&](std::int32_t set) {
       if (collectives_[at(set)].empty()) return;
       const std::vector<DeviceIndex>& members = graph_.member_sets[at(set)];
@@ -237,6 +238,21 @@ class Scheduler {
     start(*best, now);
   }
 
+  void start_receive(DeviceIndex to, double now) {
+    Queue* best = nullptr;
+    DeviceIndex sender = kNone;
+    for (const auto& [from, index] : senders_[at(to)]) {
+      Queue& queue = transfers_[at(from)][index].queue;
+      if (queue.empty() || busy(from, Stream::kSend)) continue;
+      if (best != nullptr && !(best->top() < queue.top())) continue;
+      best = &queue;
+      sender = from;
+    }
+    if (best == nullptr) return;
+    --sends_[at(sender)];
+    start(*best, now);
+  }
+
   const TaskGraph& graph_;
   DeviceIndex devices_;
   std::vector<std::int32_t> first_;  // by task: into successors_
@@ -248,11 +264,11 @@ class Scheduler {
   std::vector<std::vector<std::int32_t>> sets_of_;  // by device: sets of members that it belongs to
   std::vector<Queue> compute_;                      // by device
   std::vector<std::vector<Transfers>> transfers_;   // by sender: one for each receiver that it ever had
-  std::vector<std::vector<DeviceIndex>> senders_;   // by receiver
-  std::vector<Queue> collectives_;                  // by set of members
-  std::vector<std::int32_t> sends_;                 // by device: how many of its transfers are ready
-  std::vector<char> busy_;                          // by device and stream
-  Changed changed_devices_, changed_sets_;
+  std::vector<std::vector<std::pair<DeviceIndex, std::size_t>>> senders_;  // by receiver, with the place in transfers_
+  std::vector<Queue> collectives_;                                         // by set of members
+  std::vector<std::int32_t> sends_;  // by device: how many of its transfers are ready
+  std::vector<char> busy_;           // by device and stream
+  Changed changed_devices_, changed_sets_, free_receivers_;
   std::priority_queue<Event> events_;
 };
 

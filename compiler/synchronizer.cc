@@ -4,6 +4,89 @@
 #include <numeric>
 
 namespace motley {
+namespace {
+
+// How busy the parameters' servers keep channels and devices.
+class ServerLoads {
+ public:
+  explicit ServerLoads(const CompilerTables& tables)
+      : tables_(tables),
+        channels_(static_cast<std::size_t>(tables.cluster.channel_count())),
+        load_(channels_ + static_cast<std::size_t>(tables.devices())) {}
+
+  // Chooses the server of a parameter of so many bytes.
+  DeviceIndex add(OpId update, Bytes bytes, const std::vector<DeviceIndex>& holders) {
+    DeviceIndex best = kNone;
+    double least = 0;
+    for (DeviceIndex server : worth_weighing(update, bytes, holders)) {
+      weigh(server, update, bytes, holders);
+      for (const auto& [place, seconds] : added_) load_[place] += seconds;
+      double busiest = 0;
+      for (const auto& [place, seconds] : added_) busiest = std::max(busiest, load_[place]);
+      for (const auto& [place, seconds] : added_) load_[place] -= seconds;
+      if (best != kNone && busiest >= (1 - kEqual) * least) continue;
+      best = server;
+      least = busiest;
+      std::swap(added_, best_added_);
+    }
+    for (const auto& [place, seconds] : best_added_) load_[place] += seconds;
+    return best;
+  }
+
+ private:
+  static constexpr std::size_t kWeighed = 64;
+  static constexpr double kEqual = 1e-9;  // sums in another order
+
+  std::size_t place(DeviceIndex device) const { return channels_ + static_cast<std::size_t>(device); }
+  double seconds(ChannelIndex channel, Bytes bytes) const { return (bytes / tables_.cluster.bandwidth(channel)).value; }
+  // The sums and the update.
+  double work(DeviceIndex server, OpId update, Bytes bytes, std::size_t holders) const {
+    return tables_.costs.op(update, server, 1).time.value +
+           static_cast<double>(holders - 1) * tables_.costs.memory_pass(server, bytes).value;
+  }
+
+  // What the server would add: for each other holder the gradient one way and the weights the other, and its own work.
+  void weigh(DeviceIndex server, OpId update, Bytes bytes, const std::vector<DeviceIndex>& holders) {
+    added_.clear();
+    for (DeviceIndex other : holders) {
+      if (other == server) continue;
+      for (const auto& [from, to] : {std::pair{other, server}, std::pair{server, other}}) {
+        for (ChannelIndex channel : tables_.cluster.route(from, to)) {
+          added_.emplace_back(static_cast<std::size_t>(channel), seconds(channel, bytes));
+        }
+      }
+    }
+    added_.emplace_back(place(server), work(server, update, bytes, holders.size()));
+  }
+
+  // The holders whose own device and nearest channels, through which all its ways lead, would be least busy, these
+  // first. A slow link of some other holder is as busy whoever serves, and must not make all choices equal.
+  std::vector<DeviceIndex> worth_weighing(OpId update, Bytes bytes, const std::vector<DeviceIndex>& holders) const {
+    std::vector<std::pair<double, DeviceIndex>> near;
+    for (DeviceIndex server : holders) {
+      const DeviceIndex other = server == holders[0] ? holders[1] : holders[0];
+      double busiest = load_[place(server)] + work(server, update, bytes, holders.size());
+      for (ChannelIndex channel :
+           {tables_.cluster.route(other, server).back(), tables_.cluster.route(server, other).front()}) {
+        const double traffic = static_cast<double>(holders.size() - 1) * seconds(channel, bytes);
+        busiest = std::max(busiest, load_[static_cast<std::size_t>(channel)] + traffic);
+      }
+      near.emplace_back(busiest, server);
+    }
+    const std::size_t count = std::min(near.size(), kWeighed);
+    std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end());
+    std::vector<DeviceIndex> least;
+    for (std::size_t i = 0; i < count; ++i) least.push_back(near[i].second);
+    return least;
+  }
+
+  const CompilerTables& tables_;
+  const std::size_t channels_;
+  std::vector<double> load_;  // seconds, by channel, then by device
+  std::vector<std::pair<std::size_t, double>> added_, best_added_;
+};
+
+}  // namespace
 
 Synchronizer::Synchronizer(TaskWriter& writer, Resharder& resharder, const Placement& placement,
                            const Strategy& strategy)
@@ -51,8 +134,7 @@ std::int32_t Synchronizer::holders_of(const ParameterInfo& parameter) {
 }
 
 // Greedy, largest first: each parameter goes to the holder that leaves the busiest of all channels and devices that it
-// touches least busy. A server costs each other holder's link the gradient one way and the weights the other, and its
-// own device the sums and the update.
+// touches least busy.
 void Synchronizer::choose_servers() {
   std::vector<std::int32_t> order;
   for (std::size_t i = 0; i < tables_.parameters.size(); ++i) {
@@ -65,41 +147,10 @@ void Synchronizer::choose_servers() {
     return tables_.bytes(tables_.parameters[static_cast<std::size_t>(i)].parameter, 0);
   };
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return bytes_of(a) > bytes_of(b); });
-
-  const auto channels = static_cast<std::size_t>(tables_.cluster.channel_count());
-  std::vector<double> load(channels + static_cast<std::size_t>(tables_.devices()));
-  std::vector<std::pair<std::size_t, double>> added;
-  std::vector<std::pair<std::size_t, double>> best_added;
+  ServerLoads loads(tables_);
   for (std::int32_t i : order) {
-    const ParameterInfo& parameter = tables_.parameters[static_cast<std::size_t>(i)];
-    const Bytes bytes(bytes_of(i));
-    DeviceIndex best = kNone;
-    double least = 0;
-    for (DeviceIndex server : holders(sets_[static_cast<std::size_t>(i)])) {
-      added.clear();
-      double work = tables_.costs.op(parameter.update, server, 1).time.value;
-      for (DeviceIndex other : holders(sets_[static_cast<std::size_t>(i)])) {
-        if (other == server) continue;
-        work += tables_.costs.memory_pass(server, bytes).value;
-        for (const auto& [from, to] : {std::pair{other, server}, std::pair{server, other}}) {
-          for (ChannelIndex channel : tables_.cluster.route(from, to)) {
-            added.emplace_back(static_cast<std::size_t>(channel), (bytes / tables_.cluster.bandwidth(channel)).value);
-          }
-        }
-      }
-      added.emplace_back(channels + static_cast<std::size_t>(server), work);
-      for (const auto& [place, seconds] : added) load[place] += seconds;
-      double busiest = 0;
-      for (const auto& [place, seconds] : added) busiest = std::max(busiest, load[place]);
-      for (const auto& [place, seconds] : added) load[place] -= seconds;
-      if (best == kNone || busiest < least) {
-        best = server;
-        least = busiest;
-        std::swap(added, best_added);
-      }
-    }
-    for (const auto& [place, seconds] : best_added) load[place] += seconds;
-    servers_[static_cast<std::size_t>(i)] = best;
+    const auto index = static_cast<std::size_t>(i);
+    servers_[index] = loads.add(tables_.parameters[index].update, Bytes(bytes_of(i)), holders(sets_[index]));
   }
 }
 

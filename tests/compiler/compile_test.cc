@@ -133,6 +133,20 @@ TEST_F(CompileTest, ParameterServersHoldTheStates) {
   EXPECT_NE(run_of(0, "l0.weight.update") != nullptr, run_of(0, "l1.weight.update") != nullptr);
 }
 
+TEST_F(CompileTest, AHolderOnASlowLinkLeavesServingToAllOthersAlike) {
+  cluster_ = support::star_cluster(3, {BytesPerSecond(100), BytesPerSecond(100), BytesPerSecond(1)});
+  const auto decision = on({{0, 1}, {1, 1}, {2, 1}}, GradientMethod::kParameterServer);
+  compile_chain({.layers = 4}, {decision, decision, decision, decision});
+  // Whoever serves, the slow link carries each gradient and each weight once, unless its own device serves.
+  std::map<DeviceIndex, int> weights;
+  for (DeviceIndex device : {0, 1, 2}) {
+    for (int layer = 0; layer < 4; ++layer) {
+      if (run_of(device, "l" + std::to_string(layer) + ".weight.update") != nullptr) ++weights[device];
+    }
+  }
+  EXPECT_THAT(weights, ElementsAre(testing::Pair(0, 2), testing::Pair(1, 2)));
+}
+
 TEST_F(CompileTest, NewWeightsArriveInTheirParameter) {
   const auto decision = on({{0, 1}, {1, 1}}, GradientMethod::kParameterServer);
   compile_chain({.layers = 1}, {decision});
