@@ -90,6 +90,7 @@ RuleResult apply(const FlowQuery& query) {
     case BatchRule::kIndexPut:
     case BatchRule::kIndexAdd:
     case BatchRule::kGroupedRows:
+    case BatchRule::kBags:
     case BatchRule::kArange:
     case BatchRule::kMixes:
       return std::nullopt;
@@ -281,6 +282,8 @@ class Analysis {
         return index_add_rule(query);
       case BatchRule::kGroupedRows:
         return grouped_rows_rule(query);
+      case BatchRule::kBags:
+        return bags_rule(query);
       case BatchRule::kSort: {
         const bool whole_row = query.shape(0).size() == 1 && query.flow(0).has_rows();
         if (!whole_row) return std::nullopt;

@@ -97,6 +97,7 @@ std::optional<TensorFlow> index_rule(const FlowQuery& query);
 std::optional<TensorFlow> index_put_rule(const FlowQuery& query);
 std::optional<TensorFlow> index_add_rule(const FlowQuery& query);
 std::optional<TensorFlow> grouped_rows_rule(const FlowQuery& query);
+std::optional<TensorFlow> bags_rule(const FlowQuery& query);
 std::optional<TensorFlow> sort_rule(const FlowQuery& query, OrderId fresh_order);
 
 // The one dimension whose size is k*B; nothing when there is none, several, or another form.

@@ -163,6 +163,32 @@ std::optional<TensorFlow> grouped_rows_rule(const FlowQuery& query) {
   return TensorFlow{query.flow(0), std::nullopt, false};
 }
 
+// Bags of rows of a table. Where each begins is counted from the replica's first index, which is right when all bags
+// are of one size: when the beginnings are arange(0, indices, size).
+std::optional<TensorFlow> bags_rule(const FlowQuery& query) {
+  const std::int32_t indices = input_place(query.op, "indices");
+  const std::int32_t offsets = input_place(query.op, "offsets");
+  if (indices == kNone || offsets == kNone || flag_argument(query.op, "include_last_offset", false)) {
+    return std::nullopt;
+  }
+  const OpId producer = query.graph.tensors[query.op.inputs[offsets]].producer;
+  if (producer == kNone) return std::nullopt;
+  const Op& begins = query.graph.ops[producer];
+  const std::int64_t bags = query.shape(offsets)[0].batch_factor();
+  const std::int64_t size = integer_argument(begins, "step", 1);
+  const bool even = functional_name(begins.target) == "arange" && integer_argument(begins, "start", 0) == 0 &&
+                    bags > 0 && query.shape(indices) == Shape{BatchExpr::batch(bags * size)};
+  if (!even) return std::nullopt;
+  for (std::size_t place = 0; place < query.inputs.size(); ++place) {
+    if (static_cast<std::int32_t>(place) == offsets) continue;
+    const bool table = place == 0;
+    const BatchFlow wanted = table ? BatchFlow{} : BatchFlow::split(0, 1);  // weights of the rows stand as the indices
+    if (query.inputs[place].index || !(query.flow(place) == wanted)) return std::nullopt;
+  }
+  const bool sums = query.output == query.op.outputs[0];
+  return TensorFlow{sums ? BatchFlow::split(0, 1) : BatchFlow::mixed(), std::nullopt, false};
+}
+
 // Sorting one row of numbers along the batch: a new order. Sorting an order gives its inverse.
 std::optional<TensorFlow> sort_rule(const FlowQuery& query, OrderId fresh_order) {
   const BatchFlow& self = query.flow(0);

@@ -45,6 +45,7 @@ enum class BatchRule : std::uint8_t {
   kRecurrent,
   kFactory,  // the values do not depend on the inputs
   kArange,
+  kBags,         // embedding_bag: sums of a table's rows
   kGroupedRows,  // _grouped_mm: each row meets one expert's matrix
   kMixes,        // histograms, permutations: no cut can be told
 };

@@ -147,6 +147,7 @@ constexpr Row kNormRows[] = {
 
 constexpr Row kIndexRows[] = {
     {"embedding", B::kEmbedding, L::kNone, W::kNothing, 0, 1, "indices"},
+    {"embedding_bag", B::kBags, L::kNone, W::kElements, 1, 1, "indices offsets per_sample_weights"},
     {"index", B::kIndex, L::kNone, W::kNothing, 0, 1, "indices"},
     {"index_select", B::kIndex, L::kNone, W::kNothing, 0, 1, "index"},
     {"take", B::kEmbedding, L::kNone, W::kNothing, 0, 1, "index"},

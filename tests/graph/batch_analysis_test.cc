@@ -57,6 +57,32 @@ TEST_F(BatchAnalysisTest, CutsBlocksOfTheBatchApart) {
   EXPECT_EQ(layout(one).kind, Kind::kMixed);  // the first sample is on one replica alone
 }
 
+TEST_F(BatchAnalysisTest, CutsBagsOfOneSizeApart) {
+  const auto bag = [&](const std::string& name, std::int64_t size, std::int64_t step, bool weighted) {
+    const TensorId table = parameter(name + ".table", {10, 8});
+    const TensorId indices = input(name + ".indices", {BatchExpr::batch(size)}, DType::kInt64);
+    const TensorId begins = op(name + ".begins", "aten::arange.start_step",
+                               {{"start", BatchExpr(0)}, {"end", BatchExpr::batch(size)}, {"step", BatchExpr(step)}},
+                               {}, {kB}, DType::kInt64);
+    std::vector<Argument> arguments = {{"weight", InputRef{0}}, {"indices", InputRef{1}}, {"offsets", InputRef{2}}};
+    std::vector<TensorId> inputs = {table, indices, begins};
+    if (weighted) {
+      arguments.push_back({"per_sample_weights", InputRef{3}});
+      inputs.push_back(input(name + ".weights", {BatchExpr::batch(size)}));
+    }
+    return several(name, "aten::embedding_bag.padding_idx", arguments, inputs,
+                   {{{kB, 8}, DType::kFloat32}, {{kB}, DType::kInt64}});
+  };
+  const auto pairs = bag("pairs", 2, 2, false);
+  const auto weighted = bag("weighted", 3, 3, true);
+  const auto uneven = bag("uneven", 3, 2, false);  // the last bags are longer
+  analyze();
+  EXPECT_EQ(layout(pairs[0]), split(0));
+  EXPECT_EQ(layout(pairs[1]).kind, Kind::kMixed);
+  EXPECT_EQ(layout(weighted[0]), split(0));
+  EXPECT_EQ(layout(uneven[0]).kind, Kind::kMixed);
+}
+
 TEST_F(BatchAnalysisTest, WritesIntoSlices) {
   const TensorId x = input("x", {2, kB, 4});
   const TensorId y = input("y", {kB, 4});

@@ -39,8 +39,9 @@ class TrainingGraphTest : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainingGraphTest,
-                         testing::Values("gpt2", "bert", "llama", "moe", "resnet", "vgg", "mobilenet", "full-gpt2",
-                                         "full-bert", "full-resnet50", "full-vgg19", "full-inception"),
+                         testing::Values("gpt2", "bert", "llama", "moe", "resnet", "vgg", "mobilenet", "vit", "swin",
+                                         "t5", "full-gpt2", "full-bert", "full-resnet50", "full-vgg19",
+                                         "full-inception"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

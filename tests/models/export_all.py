@@ -48,6 +48,24 @@ class Classifier(nn.Module):
         return nn.functional.cross_entropy(main, labels) + 0.4 * nn.functional.cross_entropy(auxiliary, labels)
 
 
+class Recommender(nn.Module):
+    """Bags of a table's rows beside dense features, and their products, as DLRM has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bags = nn.ModuleList(nn.EmbeddingBag(50, 8, mode="sum") for _ in range(3))
+        self.bottom = nn.Linear(4, 8)
+        self.top = nn.Sequential(nn.Linear(8 + 6, 16), nn.ReLU(), nn.Linear(16, 1))
+
+    def forward(self, dense: Tensor, sparse: Tensor, label: Tensor) -> Tensor:
+        first = self.bottom(dense)
+        vectors = torch.stack([first, *(bag(sparse[:, i]) for i, bag in enumerate(self.bags))], 1)
+        products = torch.bmm(vectors, vectors.transpose(1, 2))
+        rows, columns = torch.tril_indices(4, 4, offset=-1)
+        scores = self.top(torch.cat([first, products[:, rows, columns]], 1)).squeeze(1)
+        return nn.functional.binary_cross_entropy_with_logits(scores, label)
+
+
 Example = tuple[nn.Module, dict[str, Tensor]]
 batch = 4
 tokens = {
@@ -89,6 +107,18 @@ def llama(**options: Any) -> nn.Module:
 
 def moe(**options: Any) -> nn.Module:
     return transformers.MixtralForCausalLM(transformers.MixtralConfig(**options))
+
+
+def t5(**options: Any) -> nn.Module:
+    start: dict[str, Any] = {"decoder_start_token_id": 0, "pad_token_id": 0}
+    return transformers.T5ForConditionalGeneration(transformers.T5Config(dropout_rate=0.0, **start, **options))
+
+
+def small_swin() -> nn.Module:
+    module: nn.Module = torchvision.models.SwinTransformer(
+        [4, 4], 16, [2, 2], [2, 4], window_size=[4, 4], stochastic_depth_prob=0.0, num_classes=10
+    )
+    return module
 
 
 def small_vgg19() -> nn.Module:
@@ -185,6 +215,13 @@ small: dict[str, Callable[[], Example]] = {
     "vgg": lambda: images(small_vgg19(), 32),
     "mobilenet": lambda: images(torchvision.models.mobilenet_v2(num_classes=10, width_mult=0.25, dropout=0.0), 64),
     "inception": lambda: images(small_inception(), 75),
+    "vit": lambda: images(torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=10, dropout=0.0), 32),
+    "swin": lambda: images(small_swin(), 32),
+    "t5": lambda: text(t5(vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)),
+    "recommender": lambda: (
+        Recommender(),
+        {"dense": torch.randn(batch, 4), "sparse": torch.randint(0, 50, (batch, 3, 2)), "label": torch.rand(batch)},
+    ),
     "in_place": lambda: (Writer(), {"x": torch.randn(batch, 6)}),
 }
 
