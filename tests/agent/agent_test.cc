@@ -9,6 +9,7 @@
 #include "agent/devices.h"
 #include "agent/program.h"
 #include "base/file.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -121,12 +122,7 @@ class OptionsTest : public testing::Test {
     CLI::App app("", testing::UnitTest::GetInstance()->current_test_info()->name());
     app.add_option("--listen", listen_);
     app.add_option("--cpu-devices", devices_);
-    try {
-      parse_options(app, static_cast<int>(pointers.size()), pointers.data());
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "done";
+    return support::error_of([&] { parse_options(app, static_cast<int>(pointers.size()), pointers.data()); });
   }
 
   TemporaryFolder folder_;
@@ -135,7 +131,7 @@ class OptionsTest : public testing::Test {
 };
 
 TEST_F(OptionsTest, TheCommandLineGoesBeforeTheFile) {
-  EXPECT_EQ(parse("listen: file\ncpu-devices: -1\n", {"--listen", "line"}), "done");
+  EXPECT_EQ(parse("listen: file\ncpu-devices: -1\n", {"--listen", "line"}), "no error");
   EXPECT_EQ(listen_, "line");
   EXPECT_EQ(devices_, -1);
 }

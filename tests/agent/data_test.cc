@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tests/agent/python.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -38,12 +39,7 @@ np.save("y.npy", y)
   }
   Dataset open(std::int64_t batch, std::uint64_t seed = 1) { return Dataset(folder_.path(), graph_, batch, seed); }
   std::string error_of(std::int64_t batch) {
-    try {
-      open(batch);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return support::error_of([&] { open(batch); });
   }
   static std::vector<std::int64_t> labels(Dataset& data, std::int64_t iteration, std::int64_t begin, std::int64_t end) {
     std::vector<std::int64_t> result(static_cast<std::size_t>(end - begin));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -89,12 +90,8 @@ TEST_F(ProcessTest, AChildDiesWithItsParent) {
 }
 
 TEST_F(ProcessTest, NamesAProgramThatIsNotThere) {
-  try {
-    spawner_.start({"/nowhere/program"});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("/nowhere/program: cannot be started (No such file"));
-  }
+  const std::string message = support::error_of([&] { spawner_.start({"/nowhere/program"}); });
+  EXPECT_THAT(message, testing::HasSubstr("/nowhere/program: cannot be started (No such file"));
 }
 
 TEST_F(ProcessTest, TheEnvironmentIsAddedTo) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tests/agent/python.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -24,12 +25,7 @@ class SafetensorsTest : public testing::Test {
   }
   std::string error_of(std::string_view content) {
     write_file_atomically(folder_ / "bad", content);
-    try {
-      SafetensorsFile file(folder_ / "bad");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return support::error_of([&] { SafetensorsFile file(folder_ / "bad"); });
   }
 
   TemporaryFolder folder_;

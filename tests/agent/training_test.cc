@@ -16,6 +16,7 @@
 #include "graph/training_graph.h"
 #include "runtime/gloo_communicator.h"
 #include "tests/agent/python.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -239,24 +240,18 @@ TEST_F(TrainingTest, APeerThatFailsIsToldToTheOthers) {
     task.set_iterations(2);
     if (rank == 1) task.set_output((folder_ / "nowhere").string());
   };
-  try {
-    train(deployment, lose_folder);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("nowhere/weights.1.part"));  // both say so
-  }
+  const std::string message = support::error_of([&] { train(deployment, lose_folder); });
+  EXPECT_THAT(message, testing::HasSubstr("nowhere/weights.1.part"));  // both say so
 }
 
 TEST_F(TrainingTest, RefusesAnotherModelsCheckpoint) {
   open("gpt2", kSgd);
   write_safetensors(folder_ / "other", {});
-  try {
+  const std::string message = support::error_of([&] {
     train(deploy(1, {on({{0}})}),
           [&](int, proto::TrainTask& task) { task.set_checkpoint((folder_ / "other").string()); });
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("it is of another model or optimizer"));
-  }
+  });
+  EXPECT_THAT(message, testing::HasSubstr("it is of another model or optimizer"));
   EXPECT_THROW(checkpoint_iteration(folder_ / "other"), Error);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "compiler/deployment.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -42,19 +43,13 @@ class CheckTest : public testing::Test {
   std::vector<Instruction>& code(int program) { return deployment_.programs[program].instructions; }
 
   std::string failure() const {
-    try {
-      check(deployment_);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kInternal);
-      return error.what();
-    }
-    return "";
+    return support::error_of([&] { check(deployment_); }, ErrorKind::kInternal);
   }
 
   Deployment deployment_;
 };
 
-TEST_F(CheckTest, AcceptsASoundDeployment) { EXPECT_EQ(failure(), ""); }
+TEST_F(CheckTest, AcceptsASoundDeployment) { EXPECT_EQ(failure(), "no error"); }
 
 TEST_F(CheckTest, FindsAValueUsedBeforeItIsMade) {
   std::swap(code(0)[0], code(0)[1]);

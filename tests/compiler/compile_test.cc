@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "compiler/compiler.h"
 #include "tests/support/chain_graph.h"
+#include "tests/support/error_of.h"
 #include "tests/support/fixed_costs.h"
 
 namespace motley {
@@ -265,13 +266,7 @@ TEST_F(CompileTest, RefusesAStrategyForSomethingElse) {
   graph_ = support::chain_graph({});
   const auto refusal = [&](std::vector<GroupDecision> groups) -> std::string {
     strategy_.groups = std::move(groups);
-    try {
-      compile_it();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-      return error.what();
-    }
-    return "";
+    return support::error_of([&] { compile_it(); }, ErrorKind::kInvalidInput);
   };
   EXPECT_THAT(refusal({on({{0, 1}})}), HasSubstr("decides on 1 op groups, but the graph has 2"));
   EXPECT_THAT(refusal({on({{0, 1}}), on({{3, 1}})}), HasSubstr("places group 1 (l1) on device 3"));

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "tests/support/chain_graph.h"
+#include "tests/support/error_of.h"
 #include "tests/support/fixed_costs.h"
 
 namespace motley {
@@ -21,13 +22,7 @@ class PlanFileTest : public testing::Test {
   std::string refusal(const std::string& from, const std::string& to) const {
     std::string yaml = kGood;
     yaml.replace(yaml.find(from), from.size(), to);
-    try {
-      parse(yaml);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-      return error.what();
-    }
-    return "";
+    return support::error_of([&] { parse(yaml); }, ErrorKind::kInvalidInput);
   }
 
   const std::string kGood = R"(motley_plan: 1

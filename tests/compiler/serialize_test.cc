@@ -7,6 +7,7 @@
 #include "compiler/compiler.h"
 #include "proto/deployment.pb.h"
 #include "tests/support/chain_graph.h"
+#include "tests/support/error_of.h"
 #include "tests/support/fixed_costs.h"
 
 namespace motley {
@@ -27,13 +28,7 @@ class SerializeTest : public testing::Test {
   }
 
   static std::string refusal(const std::string& bytes) {
-    try {
-      deserialize_deployment(bytes, "big/0");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-      return error.what();
-    }
-    return "";
+    return support::error_of([&] { deserialize_deployment(bytes, "big/0"); }, ErrorKind::kInvalidInput);
   }
 
   Strategy strategy_;

@@ -9,6 +9,7 @@
 #include "tests/coordinator/fake_launcher.h"
 #include "tests/coordinator/manual_clock.h"
 #include "tests/coordinator/small_model.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -84,12 +85,7 @@ class CoordinatorTest : public testing::Test {
     return spec;
   }
   std::string error_of(const proto::JobSpec& spec) {
-    try {
-      client_->submit(spec);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return support::error_of([&] { client_->submit(spec); });
   }
   proto::JobEnd end_of(std::int64_t job) {
     return client_->watch(job, [](const auto&) { return true; });
@@ -221,21 +217,14 @@ TEST_F(CoordinatorTest, APortInUseIsTold) {
   CoordinatorOptions options;
   options.state = folder_ / "other";
   options.listen = coordinator_->address();
-  try {
-    Coordinator second(options, clock_, launcher_);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot listen on " + coordinator_->address()));
-  }
+  const std::string message = support::error_of([&] { Coordinator second(options, clock_, launcher_); });
+  EXPECT_THAT(message, HasSubstr("cannot listen on " + coordinator_->address()));
 }
 
 TEST_F(CoordinatorTest, ACoordinatorThatIsNotThereIsTold) {
-  try {
-    CoordinatorClient("127.0.0.1:1").wait_for_nodes(1, Seconds{0.3});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the coordinator at 127.0.0.1:1 does not answer: is it running?"));
-  }
+  const std::string message =
+      support::error_of([&] { CoordinatorClient("127.0.0.1:1").wait_for_nodes(1, Seconds{0.3}); });
+  EXPECT_THAT(message, HasSubstr("the coordinator at 127.0.0.1:1 does not answer: is it running?"));
 }
 
 }  // namespace

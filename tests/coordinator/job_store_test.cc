@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -20,12 +21,7 @@ class JobStoreTest : public testing::Test {
     return spec;
   }
   std::string open_error() {
-    try {
-      JobStore store(path());
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return support::error_of([&] { JobStore store(path()); });
   }
 
   TemporaryFolder folder_;

@@ -14,6 +14,7 @@
 #include "graph/serialize.h"
 #include "graph/training_graph.h"
 #include "tests/agent/python.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -166,13 +167,9 @@ TEST_F(LocalClusterTest, AnAgentThatCannotStartIsTold) {
   options.agents = {parse_local_agent("name=far,address=192.0.2.1", "")};
   options.state = folder_ / "state";
   options.programs = MOTLEY_PROGRAMS;
-  try {
-    LocalCluster cluster(options);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the agent far ended before it could serve"));
-    EXPECT_THAT(error.what(), HasSubstr("cannot listen on 192.0.2.1:0"));
-  }
+  const std::string message = support::error_of([&] { LocalCluster cluster(options); });
+  EXPECT_THAT(message, HasSubstr("the agent far ended before it could serve"));
+  EXPECT_THAT(message, HasSubstr("cannot listen on 192.0.2.1:0"));
 }
 
 }  // namespace

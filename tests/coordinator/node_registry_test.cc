@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tests/coordinator/manual_clock.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -18,12 +19,7 @@ class NodeRegistryTest : public testing::Test {
     return node;
   }
   std::string error_of(const proto::NodeDescription& node) {
-    try {
-      registry_.add(node);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return support::error_of([&] { registry_.add(node); });
   }
 
   ManualClock clock_;

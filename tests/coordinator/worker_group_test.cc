@@ -4,6 +4,7 @@
 
 #include "tests/coordinator/fake_launcher.h"
 #include "tests/coordinator/manual_clock.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -27,12 +28,9 @@ class WorkerGroupTest : public testing::Test {
       request.mutable_task()->mutable_device()->set_name(name + "/0");
       group.start(node, request);
     }
-    try {
+    return support::error_of([&] {
       group.run([&](const proto::WorkerEvent& event) { seen_.push_back(event.device() + " " + event.log()); });
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "done";
+    });
   }
 
   ManualClock clock_;
@@ -50,7 +48,7 @@ TEST_F(WorkerGroupTest, EndsWhenAllHaveEnded) {
     tell(event);
     return FakeLauncher::done();
   };
-  EXPECT_EQ(run(), "done");
+  EXPECT_EQ(run(), "no error");
   EXPECT_THAT(seen_, testing::UnorderedElementsAre("a/0 hello", "b/0 hello"));
 }
 

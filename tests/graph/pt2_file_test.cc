@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tests/graph/programs.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -36,14 +37,9 @@ class BadPt2File : public ::testing::TestWithParam<BadFile> {};
 
 TEST_P(BadPt2File, ErrorNamesTheFileAndWhatIsWrong) {
   const std::string path = program(GetParam().name).string();
-  try {
-    Pt2File::open(path);
-    FAIL() << path;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), GetParam().kind);
-    EXPECT_THAT(error.what(), HasSubstr(path));
-    EXPECT_THAT(error.what(), HasSubstr(GetParam().says));
-  }
+  const std::string message = support::error_of([&] { Pt2File::open(path); }, GetParam().kind);
+  EXPECT_THAT(message, HasSubstr(path));
+  EXPECT_THAT(message, HasSubstr(GetParam().says));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadPt2File,
@@ -88,13 +84,8 @@ TEST_F(Pt2FileTest, WithoutWeightsTheTableIsThereAndReadingSaysWhatToDo) {
   const Pt2File file = Pt2File::open(program("stripped"));
   EXPECT_FALSE(file.has_weights());
   EXPECT_THAT(file.tensors().at("linear.weight").sizes, ElementsAre(3, 2));
-  try {
-    file.read("linear.weight");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(error.what(), HasSubstr("linear.weight are needed: export the model with its weights"));
-  }
+  const std::string message = support::error_of([&] { file.read("linear.weight"); }, ErrorKind::kInvalidInput);
+  EXPECT_THAT(message, HasSubstr("linear.weight are needed: export the model with its weights"));
   EXPECT_THROW(file.read("linear.wait"), Error);
 }
 

@@ -7,6 +7,7 @@
 #include "profiler/estimate.h"
 #include "profiler/signature.h"
 #include "tests/profiler/test_graph.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -148,13 +149,9 @@ TEST_F(CostTableTest, DeviceCostsAreMeasuredOrNominal) {
 }
 
 TEST_F(CostTableTest, UnknownKindIsAnErrorUnlessProfiled) {
-  try {
-    CostTable(graph_, cluster({"V100-16G"}), nullptr);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kNotFound);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("a/0"), HasSubstr("did you mean V100-16GB?")));
-  }
+  const std::string message =
+      support::error_of([&] { CostTable(graph_, cluster({"V100-16G"}), nullptr); }, ErrorKind::kNotFound);
+  EXPECT_THAT(message, AllOf(HasSubstr("a/0"), HasSubstr("did you mean V100-16GB?")));
   store_.add(profile("mine", "layer1.mm", {point(8, 0.25)}));
   const CostTable costs(graph_, cluster({"mine"}), &store_);
   EXPECT_DOUBLE_EQ(costs.op(op("layer1.mm"), 0, 8).time.value, 0.25);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "profiler/profile_message.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {
@@ -28,13 +29,7 @@ class ProfileStoreTest : public testing::Test {
     return made;
   }
   std::string refusal(ErrorKind kind = ErrorKind::kInvalidInput) const {
-    try {
-      ProfileStore store(file());
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind);
-      return error.what();
-    }
-    return "";
+    return support::error_of([&] { ProfileStore store(file()); }, kind);
   }
 
   TemporaryFolder folder_;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "proto/cluster_message.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -39,12 +40,7 @@ class ClusterTest : public testing::Test {
   VertexIndex tor(std::int32_t i) const { return tree_.vertex_of_switch(i); }
   VertexIndex core(std::int32_t i) const { return tree_.vertex_of_switch(2 + i); }
   std::string refusal() {
-    try {
-      tree_.finish();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return support::error_of([&] { tree_.finish(); });
   }
 
   Cluster tree_;
@@ -104,14 +100,9 @@ TEST_F(ClusterTest, FillsNames) {
 
 TEST_F(ClusterTest, UnknownDeviceNamesThoseThereAre) {
   tree_.finish();
-  try {
-    tree_.device_named("a/00");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kNotFound);
-    EXPECT_THAT(error.what(), HasSubstr("did you mean a/0?"));
-    EXPECT_THAT(error.what(), HasSubstr("c/0 d/0"));
-  }
+  const std::string message = support::error_of([&] { tree_.device_named("a/00"); }, ErrorKind::kNotFound);
+  EXPECT_THAT(message, HasSubstr("did you mean a/0?"));
+  EXPECT_THAT(message, HasSubstr("c/0 d/0"));
 }
 
 TEST_F(ClusterTest, RefusesTheUnconnected) {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "proto/cluster.h"
 #include "proto/cluster_message.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -35,13 +36,7 @@ links:
 Cluster parse(const std::string& yaml) { return parse_cluster(yaml, "c.yaml", lookup); }
 
 std::string refusal(const std::string& yaml) {
-  try {
-    parse(yaml);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-    return error.what();
-  }
-  return "";
+  return support::error_of([&] { parse(yaml); }, ErrorKind::kInvalidInput);
 }
 
 // kTwoNodes with one piece replaced.

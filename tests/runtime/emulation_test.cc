@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "tests/runtime/fake_clock.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -12,13 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_emulation(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-    return error.what();
-  }
-  return "accepted";
+  return support::error_of([&] { parse_emulation(text); }, ErrorKind::kInvalidInput);
 }
 
 TEST(EmulationOptions, ParsesAllParts) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "runtime/dispatch_check.h"
 #include "tests/runtime/one_op.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -262,13 +263,12 @@ TEST_F(ExecutorTest, AFailureNamesTheOpItsLineAndTheShapes) {
   const OneOp op = linear();
   open(op);
   const TensorHandle wrong = put(make_host_tensor(DType::kFloat32, {1, 3}));
-  try {
-    run(op.forward, 1, {wrong, put(make_host_tensor(DType::kFloat32, {2, 2})), nullptr});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("'op' (model.py:7 in forward)"), HasSubstr("[1, 3]")));
-  }
+  const std::string message = support::error_of(
+      [&] {
+        run(op.forward, 1, {wrong, put(make_host_tensor(DType::kFloat32, {2, 2})), nullptr});
+      },
+      ErrorKind::kInvalidInput);
+  EXPECT_THAT(message, testing::AllOf(HasSubstr("'op' (model.py:7 in forward)"), HasSubstr("[1, 3]")));
 }
 
 TEST_F(ExecutorTest, ADeviceThatIsNotThereIsRefused) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/simulator/hand_built.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -276,13 +277,8 @@ TEST_F(SimulatorTest, ProgramsThatWaitForEachOtherAreAnInternalError) {
   const OpId op = h.op({1});
   h.compute(0, op, {y}, {x});
   h.compute(0, op, {x}, {y});
-  try {
-    h.run();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
-    EXPECT_THAT(error.what(), HasSubstr("instruction 0 of device 0"));
-  }
+  const std::string message = support::error_of([&] { h.run(); }, ErrorKind::kInternal);
+  EXPECT_THAT(message, HasSubstr("instruction 0 of device 0"));
 }
 
 }  // namespace

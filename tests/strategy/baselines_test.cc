@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "tests/support/chain_graph.h"
+#include "tests/support/error_of.h"
 #include "tests/support/fixed_costs.h"
 
 namespace motley {
@@ -43,13 +44,9 @@ TEST_F(BaselinesTest, NamesAllOfTheCluster) {
 }
 
 TEST_F(BaselinesTest, AnUnknownNameListsTheKnown) {
-  try {
-    baseline("ev-arr", graph_, cluster(), costs_, 8);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(error.what(), HasSubstr("\"ev-arr\"; there are: ev-ps, ev-ar, cp-ps"));
-  }
+  const std::string message =
+      support::error_of([&] { baseline("ev-arr", graph_, cluster(), costs_, 8); }, ErrorKind::kInvalidInput);
+  EXPECT_THAT(message, HasSubstr("\"ev-arr\"; there are: ev-ps, ev-ar, cp-ps"));
 }
 
 TEST_F(BaselinesTest, EvenSharesAreEvenAndTheMethodIsTheNames) {

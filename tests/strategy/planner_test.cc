@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "tests/strategy/setting.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
@@ -86,12 +87,8 @@ TEST_F(PlannerTest, WhatNeverFitsIsSaidWithoutABatch) {
 TEST_F(PlannerTest, ABatchOutsideTheModelsRangeIsRefused) {
   Setting setting({.layers = 2}, {1, 1}, kFast, 8);
   setting.graph.max_batch = 4;
-  try {
-    plan(setting);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("batch 8 is outside the model's range 1 to 4"));
-  }
+  const std::string message = support::error_of([&] { plan(setting); });
+  EXPECT_THAT(message, HasSubstr("batch 8 is outside the model's range 1 to 4"));
 }
 
 }  // namespace
