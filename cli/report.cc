@@ -137,11 +137,11 @@ std::string placement_table(const Strategy& strategy, const Evaluator& evaluator
   TextTable table({"op groups", "> number", "devices and their samples", "gradients"});
   for (const Run& run : runs_of(strategy, evaluator.graph())) {
     const GroupDecision& decision = strategy.groups[run.first];
-    const std::string& first = evaluator.graph().groups[run.first].name;
-    const std::string& last = evaluator.graph().groups[run.last].name;
+    std::string groups = evaluator.graph().groups[run.first].name;
+    if (run.groups > 1) groups.append(" ... ").append(evaluator.graph().groups[run.last].name);
     const bool shared = decision.shares.size() > 1;
-    table.add({run.groups == 1 ? first : first + " ... " + last, std::to_string(run.groups),
-               shares_text(decision, evaluator), shared ? to_string(decision.gradient) : "-"});
+    table.add({groups, std::to_string(run.groups), shares_text(decision, evaluator),
+               shared ? to_string(decision.gradient) : "-"});
   }
   return table.to_string();
 }
