@@ -73,6 +73,7 @@ class Engine {
   };
   void start_ready();
   void start(std::int32_t instruction);
+  void expect(std::int32_t instruction) const;
   void finish(std::int32_t instruction);
   void start_flow(std::int32_t transfer);
   void finish_receives(std::int32_t program);

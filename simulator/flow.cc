@@ -13,6 +13,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = 1e-12;  // of levels and capacities that are the same but for rounding
 
+// A channel that its flows cannot fill to this share of its capacity is never looked at: a margin for `most`, which is
+// summed up over many flows that come and go.
+constexpr double kRoomy = 1 - 1e-6;
+
 bool above(double a, double b) { return a > b * (1 + kTolerance); }
 }  // namespace
 
@@ -34,18 +38,23 @@ void FlowNetwork::start(Seconds now, std::span<const ChannelIndex> route, double
   const std::int32_t flow = unused_.back();
   unused_.pop_back();
   if (bytes <= 0) route = {};
-  flows_[flow] = {route, bytes, now_, 0, key, true, false};
+  flows_[flow] = {.route = route, .remaining = bytes, .since = now_, .key = key, .runs = true};
   if (route.empty()) {  // ends at once
     ends_.push(flow, now_);
     flows_[flow].timed = true;
     return;
   }
+  double most = kInfinity;
+  for (ChannelIndex channel : route) most = std::min(most, channels_[channel].capacity);
+  for (ChannelIndex index : route) {
+    Channel& channel = channels_[index];
+    channel.flows.push_back(flow);
+    channel.most += most;
+    channel.carried += bytes;
+  }
+  flows_[flow].most = most;
   shares_[flow] = {};
   move(flow);
-  for (ChannelIndex channel : route) {
-    channels_[channel].flows.push_back(flow);
-    channels_[channel].carried += bytes;
-  }
 }
 
 Seconds FlowNetwork::next_end() {
@@ -60,11 +69,12 @@ std::int32_t FlowNetwork::end_next() {
   MOTLEY_CHECK(!ends_.empty(), "no flow is running");
   const std::int32_t flow = ends_.top().id;
   ends_.pop();
-  for (ChannelIndex channel : flows_[flow].route) {
-    std::vector<std::int32_t>& flows = channels_[channel].flows;
-    *std::find(flows.begin(), flows.end(), flow) = flows.back();
-    flows.pop_back();
-    look_at(channel);
+  for (ChannelIndex index : flows_[flow].route) {
+    Channel& channel = channels_[index];
+    *std::find(channel.flows.begin(), channel.flows.end(), flow) = channel.flows.back();
+    channel.flows.pop_back();
+    look_at(index);
+    channel.most = channel.flows.empty() ? 0 : channel.most - flows_[flow].most;
   }
   flows_[flow].runs = false;
   unused_.push_back(flow);
@@ -87,7 +97,7 @@ BytesPerSecond FlowNetwork::load(ChannelIndex channel) {
 void FlowNetwork::look_at(ChannelIndex index) {
   Channel& channel = channels_[index];
   channel.stale = true;
-  if (channel.queued) return;
+  if (channel.queued || channel.most < kRoomy * channel.capacity) return;
   channel.queued = true;
   unweighed_.push_back(index);
 }
@@ -102,23 +112,54 @@ void FlowNetwork::settle(std::int32_t flow, double level, ChannelIndex bottlenec
   if (shares_[flow].state == State::kHeld) move(flow);
   shares_[flow] = {level, bottleneck, State::kSettled};
   // A channel on which a moving flow settles is full at no lower level than before: it is in time when it is due.
-  for (ChannelIndex channel : flows_[flow].route) channels_[channel].stale = true;
+  for (ChannelIndex channel : flows_[flow].route) {
+    channels_[channel].stale = true;
+    --channels_[channel].moving;
+  }
 }
 
-// The level at which the flows of held_ and `moving` others fill what is `left`; infinity when they do not exceed it.
-double FlowNetwork::fill_level(double left, double slack, std::int32_t moving) {
-  double sum = 0, fastest = 0;
-  for (double rate : held_) {
-    sum += rate;
-    fastest = std::max(fastest, rate);
+void FlowNetwork::weigh(ChannelIndex index) {
+  Channel& channel = channels_[index];
+  channel.stale = false;
+  channel.full = channel.held = kInfinity;
+  double settled = 0, held = 0, fastest = 0;
+  channel.moving = 0;
+  for (std::int32_t flow : channel.flows) {
+    const Share& share = shares_[flow];
+    if (share.state == State::kMoving) {
+      ++channel.moving;
+    } else if (share.state == State::kSettled) {
+      settled += share.rate;
+    } else {
+      held += share.rate;
+      fastest = std::max(fastest, share.rate);
+      if (share.bottleneck == index) channel.held = share.rate;
+    }
   }
-  if (moving == 0 && sum <= left + slack) return kInfinity;
-  double level = moving == 0 ? 0 : (left - sum) / moving;
-  if (level >= fastest) return level;
+  const double left = channel.capacity - settled;
+  channel.slows = false;
+  if (channel.moving > 0) {
+    channel.full = (left - held) / channel.moving;
+    channel.slows = channel.full < fastest;
+    if (channel.slows) channel.full = fill_level(channel, left);
+  } else if (held > left + kTolerance * channel.capacity) {
+    channel.slows = true;
+    channel.full = fill_level(channel, left);
+  } else if (held >= left - kTolerance * channel.capacity) {
+    channel.held = kInfinity;  // as full as ever
+  }
+}
+
+// The level at which the flows of `channel` that are held, and slowed by it, fill what is `left` with those that move.
+double FlowNetwork::fill_level(const Channel& channel, double left) {
+  held_.clear();
+  for (std::int32_t flow : channel.flows) {
+    if (shares_[flow].state == State::kHeld) held_.push_back(shares_[flow].rate);
+  }
   // Newton's method on a concave, piecewise linear function: from below, exact once the right piece is found.
-  for (level = std::max(level, left / static_cast<double>(moving + held_.size()));;) {
+  for (double level = left / (channel.moving + static_cast<double>(held_.size()));;) {
     double rest = left;
-    std::int32_t sharing = moving;
+    std::int32_t sharing = channel.moving;
     for (double rate : held_) {
       if (rate <= level) {
         rest -= rate;
@@ -130,30 +171,6 @@ double FlowNetwork::fill_level(double left, double slack, std::int32_t moving) {
     if (!above(next, level)) return level;
     level = next;
   }
-}
-
-void FlowNetwork::weigh(ChannelIndex index) {
-  Channel& channel = channels_[index];
-  channel.stale = false;
-  channel.held = kInfinity;
-  held_.clear();
-  double left = channel.capacity;
-  std::int32_t moving = 0;
-  for (std::int32_t flow : channel.flows) {
-    const Share& share = shares_[flow];
-    if (share.state == State::kMoving) {
-      ++moving;
-    } else if (share.state == State::kSettled) {
-      left -= share.rate;
-    } else {
-      held_.push_back(share.rate);
-      if (share.bottleneck == index) channel.held = std::min(channel.held, share.rate);
-    }
-  }
-  channel.full = fill_level(left, kTolerance * channel.capacity, moving);
-  if (moving > 0 || channel.full < kInfinity) return;
-  const double load = std::accumulate(held_.begin(), held_.end(), channel.capacity - left);
-  if (load >= channel.capacity * (1 - kTolerance)) channel.held = kInfinity;  // as full as ever
 }
 
 void FlowNetwork::schedule(ChannelIndex index) {
@@ -194,7 +211,11 @@ void FlowNetwork::solve() {
     Channel& channel = channels_[index];
     if (level != channel.due) continue;  // was due earlier
     channel.due = kInfinity;
-    if (channel.stale) weigh(index);
+    if (channel.stale) {
+      // Moving flows that settled below the level at which they would have filled it do not.
+      if (channel.moving == 0 && channel.held == kInfinity && !channel.slows) continue;
+      weigh(index);
+    }
     if (above(std::min(channel.full, channel.held), level)) {
       schedule(index);
     } else if (above(channel.full, level)) {

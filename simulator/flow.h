@@ -70,17 +70,21 @@ class FlowNetwork {
     double remaining = 0;  // bytes at `since`
     double since = 0;
     double rate = 0;
+    double most = 0;  // the least capacity on its route
     std::int32_t key = 0;
     bool runs = false;
     bool timed = false;  // its end is in ends_
   };
   struct Channel {
     double capacity = 0;
+    double most = 0;  // the sum of its flows' Flow::most
     double carried = 0;
     std::vector<std::int32_t> flows;  // that cross it
     double due = 0;                   // the level at which it is looked at; infinity when it is not
     double full = 0;                  // what weigh() found: the level at which it is full
     double held = 0;                  // ... and that of the held flows whose bottleneck it is; infinity when none is
+    std::int32_t moving = 0;          // flows; exact once weighed
+    bool slows = false;               // ... and whether held flows are faster
     bool stale = false;               // weigh() would find something else
     bool queued = false;              // in unweighed_
   };
@@ -93,7 +97,7 @@ class FlowNetwork {
   };
   void look_at(ChannelIndex channel);
   void weigh(ChannelIndex channel);
-  double fill_level(double left, double slack, std::int32_t moving);
+  double fill_level(const Channel& channel, double left);
   void schedule(ChannelIndex channel);
   void move(std::int32_t flow);
   void settle(std::int32_t flow, double level, ChannelIndex bottleneck);

@@ -35,6 +35,17 @@ void MemoryLedger::allocate(std::int32_t storage, std::int32_t instruction) {
   if (live_[program] > peak_[program].bytes) peak_[program] = {live_[program], step_, instruction};
 }
 
+void MemoryLedger::expect(std::int32_t instruction) const {
+  for (const FlatLists* list : {&layout_.allocates, &layout_.touches}) {
+    for (std::int32_t storage : (*list)[instruction]) {
+      __builtin_prefetch(&layout_.storages[storage]);
+      __builtin_prefetch(&users_[storage], 1);
+      __builtin_prefetch(&allocated_[storage], 1);
+      __builtin_prefetch(&freed_[storage], 1);
+    }
+  }
+}
+
 void MemoryLedger::allocate_for(std::int32_t instruction) {
   for (std::int32_t storage : layout_.allocates[instruction]) allocate(storage, instruction);
 }

@@ -16,6 +16,8 @@ class MemoryLedger {
   // `layout` must outlive the ledger. Counts the contexts and what lives from the start.
   MemoryLedger(const MemoryLayout& layout, const FlatDeployment& flat, const std::vector<Bytes>& contexts);
 
+  // `instruction` will start or end soon: fetches what the calls for it will touch into the processor's caches.
+  void expect(std::int32_t instruction) const;
   // Before `instruction` starts: makes its outputs' room.
   void allocate_for(std::int32_t instruction);
   // Once an all-reduce's bucket is filled. It counts as it is allocated, before the parts go.
