@@ -33,6 +33,12 @@ class FlatLists {
   std::span<const std::int32_t> operator[](std::int32_t list) const {
     return {items_.data() + begins_[list], static_cast<std::size_t>(begins_[list + 1] - begins_[list])};
   }
+  // Fetches what stands a cache line after `list` into the processor's caches, for who will walk on from it.
+  void fetch_after(std::int32_t list) const {
+    constexpr std::int32_t kLine = 16;
+    __builtin_prefetch(begins_.data() + list + kLine);
+    __builtin_prefetch(items_.data() + begins_[list] + kLine);
+  }
 
  private:
   std::vector<std::int32_t> begins_{0};  // and where the last one ends

@@ -4,6 +4,7 @@
 // live at the peak can be told afterwards.
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "simulator/memory_layout.h"
@@ -33,21 +34,31 @@ class MemoryLedger {
   std::vector<std::vector<std::int32_t>> live_at_peak() const;
 
  private:
+  // Two per storage at most, so that 32 bits do.
+  using Step = std::uint32_t;
+  static constexpr Step kNever = std::numeric_limits<Step>::max();
+  static constexpr std::int32_t kForever = std::numeric_limits<std::int32_t>::max();
+  // Of a storage, with what allocating and freeing it takes: one cache line, where there are millions.
+  struct Life {
+    std::int64_t bytes = 0;
+    std::int32_t program = 0;
+    std::int32_t users = 0;   // instructions that have yet to end; kForever when it is never freed
+    Step allocated = kNever;  // when it was
+    Step freed = kNever;
+  };
   struct Peak {
     std::int64_t bytes = 0;
-    std::int64_t step = 0;
     std::int32_t instruction = 0;
+    Step step = 0;
   };
   void allocate(std::int32_t storage, std::int32_t instruction);
   void drop_user(std::int32_t storage);
 
   const MemoryLayout& layout_;
-  std::vector<std::int64_t> live_;       // per program
-  std::vector<Peak> peak_;               // per program
-  std::vector<std::int32_t> users_;      // per storage: instructions that have yet to end
-  std::vector<std::int64_t> allocated_;  // per storage: the step at which it was; kNever before
-  std::vector<std::int64_t> freed_;      // per storage: the step at which it was; kNever before
-  std::int64_t step_ = 0;
+  std::vector<std::int64_t> live_;  // per program
+  std::vector<Peak> peak_;          // per program
+  std::vector<Life> lives_;         // per storage
+  Step step_ = 0;
 };
 
 }  // namespace motley

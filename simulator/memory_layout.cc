@@ -112,8 +112,8 @@ void MemoryWriter::add_own(const Program& program, std::int32_t i) {
     for (ValueId value : instruction.inputs) bytes += program.values[value].bytes.value;
     const std::int32_t storage = add_storage(Storage::Kind::kBucket, bytes);
     layout_.bucket[flat_.first[program_] + i] = storage;
+    layout_.storages.back().users = 1;
     allocate(i, storage);
-    touch(i, storage);
   }
   if (instruction.kind == InstructionKind::kReceive && program.values[instruction.outputs[0]].alias_of != kNone) {
     // New weights wait beside the old ones until the iteration ends.

@@ -19,7 +19,7 @@ struct Storage {
   };
   std::int64_t bytes = 0;
   std::int32_t program = 0;
-  std::int32_t users = 0;   // entries of MemoryLayout::touches: instructions that must end before it is free
+  std::int32_t users = 0;   // entries of `touches`, or the bucket's one: what must happen before it is free
   TensorId tensor = kNone;  // kValue: of the value that owns it
   OpId op = kNone;          // kKept, kWorkspace: whose
   Kind kind = Kind::kValue;
