@@ -1,0 +1,197 @@
+// What holds for every simulation, whatever the model, the cluster and the strategy; drawn at random.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "compiler/compiler.h"
+#include "simulator/simulator.h"
+#include "tests/support/chain_graph.h"
+#include "tests/support/fixed_costs.h"
+
+namespace motley {
+namespace {
+
+struct Drawn {
+  explicit Drawn(std::uint32_t seed, Bytes bucket = Bytes(0)) : random(seed) {
+    graph = support::chain_graph({.layers = 1 + static_cast<int>(random() % 6),
+                                  .width = 8,
+                                  .residual = chance(),
+                                  .tied = chance(),
+                                  .shared = chance(),
+                                  .balance = chance(),
+                                  .momentum = chance() ? 0.9 : 0});
+    const int devices = 1 + static_cast<int>(random() % 6);
+    std::vector<BytesPerSecond> bandwidths;
+    std::vector<double> speeds;
+    for (int d = 0; d < devices; ++d) {
+      bandwidths.emplace_back(1e5 * (1 + random() % 20));
+      speeds.push_back(1.0 / (1 + random() % 4));
+    }
+    cluster = support::star_cluster(devices, bandwidths, Seconds(chance() ? 1e-4 : 0));
+    costs.emplace(graph, speeds, 1e-4);
+    costs->memory_rate = BytesPerSecond(1e7);
+    costs->overhead = Seconds(chance() ? 1e-5 : 0);
+    costs->kept.assign(graph.ops.size(), Bytes(5));
+    costs->workspace.assign(graph.ops.size(), Bytes(3));
+    Strategy strategy;
+    strategy.bucket = bucket.value > 0 ? bucket : Bytes(8 << (random() % 10));
+    for (std::size_t g = 0; g < graph.groups.size(); ++g) {
+      GroupDecision decision{{}, chance() ? GradientMethod::kAllReduce : GradientMethod::kParameterServer};
+      for (DeviceIndex d = 0; d < devices; ++d) {
+        if (chance()) decision.shares.push_back({d, 1.0 + random() % 4});
+      }
+      if (decision.shares.empty()) decision.shares = {{static_cast<DeviceIndex>(random() % devices), 1}};
+      strategy.groups.push_back(decision);
+    }
+    deployment = std::get<Deployment>(compile(graph, cluster, *costs, strategy, 23));
+  }
+  bool chance() { return random() % 2 == 0; }
+  SimulationResult run() const { return simulate(graph, cluster, *costs, deployment, {.keep_events = true}); }
+
+  std::mt19937 random;
+  Graph graph;
+  Cluster cluster;
+  std::optional<support::FixedCosts> costs;
+  Deployment deployment;
+};
+
+class SimulatorPropertyTest : public ::testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(SimulatorPropertyTest, WhatLeavesDevicesEntersOthers) {
+  const Drawn drawn(GetParam());
+  const SimulationResult result = drawn.run();
+  std::int64_t left = 0, entered = 0, sent = 0;
+  for (std::size_t i = 0; i < drawn.cluster.links.size(); ++i) {
+    const bool of_device = drawn.cluster.links[i].a < static_cast<VertexIndex>(drawn.cluster.devices.size());
+    if (!of_device) continue;
+    left += result.channel_bytes[2 * i].value;
+    entered += result.channel_bytes[2 * i + 1].value;
+  }
+  for (const Program& program : drawn.deployment.programs) {
+    for (const Instruction& instruction : program.instructions) {
+      if (instruction.kind == InstructionKind::kSend) sent += program.values[instruction.inputs[0]].bytes.value;
+    }
+  }
+  const auto rounding = static_cast<std::int64_t>(drawn.cluster.links.size());  // a byte per channel
+  EXPECT_NEAR(left, entered, rounding);
+  if (drawn.deployment.collectives.empty()) {
+    EXPECT_EQ(left, sent);
+  } else {
+    EXPECT_GE(left + rounding, sent);
+  }
+}
+
+// Every instruction begins when the last of what it waits for has ended, and a message ends when it has come: so the
+// way back from the last end, always to what was waited for, leads to the start without a gap.
+TEST_P(SimulatorPropertyTest, TheCriticalPathAddsUpToTheIteration) {
+  const Drawn drawn(GetParam(), Bytes(1));  // each gradient alone: nothing is packed, which would delay others
+  const SimulationResult result = drawn.run();
+  std::map<std::pair<DeviceIndex, std::int32_t>, Event> events;
+  for (const Event& event : result.events) events[{event.device, event.instruction}] = event;
+  std::map<std::tuple<DeviceIndex, DeviceIndex, std::int32_t>, double> sent;
+  double last = 0;
+  for (const Program& program : drawn.deployment.programs) {
+    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+      const Instruction& instruction = program.instructions[i];
+      const double end = events[{program.device, static_cast<std::int32_t>(i)}].end.value;
+      if (instruction.kind == InstructionKind::kSend) sent[{program.device, instruction.peer, instruction.tag}] = end;
+      last = std::max(last, end);
+    }
+  }
+  EXPECT_EQ(last, result.iteration.value);
+  for (const Program& program : drawn.deployment.programs) {
+    std::map<ValueId, double> made;
+    std::map<Stream, double> free;
+    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+      const Instruction& instruction = program.instructions[i];
+      const Event& event = events[{program.device, static_cast<std::int32_t>(i)}];
+      const Stream stream = stream_of(instruction.kind);
+      double start = free[stream];
+      for (ValueId input : instruction.inputs) start = std::max(start, made[input]);
+      ASSERT_EQ(event.start.value, start);
+      if (stream == Stream::kReceive) {
+        const double came = sent[{instruction.peer, program.device, instruction.tag}] +
+                            drawn.cluster.latency(instruction.peer, program.device).value + drawn.costs->overhead.value;
+        ASSERT_NEAR(event.end.value, std::max(came, free[stream]), 1e-12);
+      }
+      free[stream] = event.end.value;
+      for (ValueId output : instruction.outputs) made[output] = event.end.value;
+    }
+  }
+}
+
+// Two instructions of a program change places, which may break it. What check() lets pass must run to its end.
+TEST_P(SimulatorPropertyTest, WhatPassesTheCheckEnds) {
+  Drawn drawn(GetParam());
+  int passed = 0;
+  for (int change = 0; change < 20; ++change) {
+    Deployment changed = drawn.deployment;
+    std::vector<Instruction>& code = changed.programs[drawn.random() % changed.programs.size()].instructions;
+    const std::size_t at = drawn.random() % code.size();
+    const std::size_t other = std::min(code.size() - 1, at + 1 + drawn.random() % 4);
+    std::swap(code[at], code[other]);
+    try {
+      check(changed);
+    } catch (const Error&) {
+      continue;
+    }
+    ++passed;
+    EXPECT_NO_THROW(simulate(drawn.graph, drawn.cluster, *drawn.costs, changed));
+  }
+  EXPECT_GT(passed, 0);
+}
+
+// All figures of a result, bit by bit.
+std::string bits_of(const SimulationResult& result) {
+  std::string bits;
+  const auto add = [&](auto number) { bits.append(reinterpret_cast<const char*>(&number), sizeof number); };
+  add(result.iteration.value);
+  for (const Event& event : result.events) {
+    add(event.device);
+    add(event.instruction);
+    add(event.start.value);
+    add(event.end.value);
+  }
+  for (const MemorySample& sample : result.memory_samples) {
+    add(sample.device);
+    add(sample.time.value);
+    add(sample.bytes.value);
+  }
+  for (const DeviceMemory& memory : result.memory) {
+    add(memory.peak.value);
+    add(memory.peak_instruction);
+  }
+  for (Bytes bytes : result.channel_bytes) add(bytes.value);
+  for (Seconds seconds : result.busy) add(seconds.value);
+  return bits;
+}
+
+TEST(SimulatorThreadsTest, EightThreadsGiveWhatOneDoesToTheByte) {
+  std::vector<Drawn> drawn;
+  for (std::uint32_t seed = 100; seed < 108; ++seed) drawn.emplace_back(seed);
+  std::vector<std::string> expected;
+  for (const Drawn& one : drawn) expected.push_back(bits_of(one.run()));
+  std::vector<std::vector<std::string>> found(8);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < found.size(); ++t) {
+      threads.emplace_back([&, t] {
+        for (std::size_t i = 0; i < drawn.size(); ++i) found[t].push_back(bits_of(drawn[(t + i) % drawn.size()].run()));
+      });
+    }
+  }
+  for (std::size_t t = 0; t < found.size(); ++t) {
+    for (std::size_t i = 0; i < drawn.size(); ++i) EXPECT_EQ(found[t][i], expected[(t + i) % drawn.size()]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, SimulatorPropertyTest, ::testing::Range(0U, 40U));
+
+}  // namespace
+}  // namespace motley
