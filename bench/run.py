@@ -3,12 +3,13 @@
 import argparse
 from collections.abc import Callable
 
-from bench import demo, predictions, worker
+from bench import demo, predictions, simulator, worker
 from bench.harness import ROOT, Report, page
 
 BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "worker": (worker.run, "one device: motley's worker against PyTorch eager, both with one thread"),
     "box": (predictions.run, "a cluster in a box: time and memory of real jobs, predicted against measured"),
+    "simulator": (simulator.run, "the simulator's speed: compiled deployments, flows, growth to 10 million tasks"),
     "demo": (demo.run, "three unequal devices: every strategy, predicted against measured"),
 }
 
@@ -17,7 +18,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="bench/run",
         description="Remakes the tables of docs/.",
-        epilog="\n".join(f"  {name:8} {what}" for name, (_, what) in BENCHMARKS.items()),
+        epilog="\n".join(f"  {name:10} {what}" for name, (_, what) in BENCHMARKS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="without a name: lists the benchmarks")
