@@ -155,7 +155,7 @@ void Engine::start_phase(CollectiveId collective) {
 
 void Engine::start_flows(CollectiveId collective) {
   Gathering& gathering = gatherings_[collective];
-  const CollectivePhase& phase = flat_.phases[gathering.phase++];
+  const FlatPhase& phase = flat_.phases[gathering.phase++];
   gathering.missing = phase.end_flow - phase.first_flow;
   for (std::int32_t flow = phase.first_flow; flow < phase.end_flow; ++flow) {
     network_.start(Seconds(now_), *flat_.flows[flow].route, flat_.flows[flow].bytes, ~collective);

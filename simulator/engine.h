@@ -9,11 +9,9 @@
 //    order; one begins, in the timeline, when it is posted and the one before it has ended.
 //  - A member that brings several values to an all-reduce packs them first, which takes a memory pass of its compute
 //    stream: the compute instruction that starts next is later by it.
-//  - An all-reduce starts when its last member has entered. The ring algorithm over n members in order takes 2(n-1)
-//    steps in which every member sends bytes/n to the next (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms,
-//    JPDC 2009, section 4). In closed form: 2(n-1) times the slowest edge's latency and overhead, and then one flow of
-//    2(n-1)/n * bytes per edge, all at once, sharing channels with whatever else crosses them. Its members end
-//    together.
+//  - An all-reduce starts when its last member has entered. It runs by the algorithm that Gloo or NCCL would choose
+//    (simulator/collective.h), phase by phase: a phase's fixed time, then its flows, all at once, sharing channels with
+//    whatever else crosses them. Its members end together.
 //  - What ends at one time ends before what starts then; ties go by kind and number.
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "simulator/collective.h"
 
 namespace motley {
 
@@ -183,23 +184,22 @@ class FlatBuilder {
   }
 
   void add_collective(CollectiveId id) {
-    const std::vector<DeviceIndex>& ring = deployment_.collectives[id].members;
-    const std::size_t n = ring.size();
-    MOTLEY_CHECK(flat_.members[id].size() == n,
+    const Collective& collective = deployment_.collectives[id];
+    MOTLEY_CHECK(flat_.members[id].size() == collective.members.size(),
                  "collective " + std::to_string(id) + " is not entered once by each of its members");
     const auto first_phase = static_cast<std::int32_t>(flat_.phases.size());
-    if (n > 1) {
-      double step = 0;  // as slow as its slowest edge
+    const std::vector<DeviceIndex> order = ring_order(collective.members, cluster_);
+    const CollectiveRequest request{CollectiveKind::kAllReduce, order, static_cast<double>(collective.bytes.value)};
+    const auto step_time = [this](DeviceIndex from, DeviceIndex to) {
+      return cluster_.latency(from, to) + costs_.message_overhead(from);
+    };
+    for (const CollectiveStep& step :
+         collective_steps(request, choose_collective(request, cluster_), cluster_, step_time)) {
       const auto first_flow = static_cast<std::int32_t>(flat_.flows.size());
-      const auto whole = static_cast<double>(deployment_.collectives[id].bytes.value);
-      const double bytes = 2.0 * static_cast<double>(n - 1) / static_cast<double>(n) * whole;
-      for (std::size_t m = 0; m < n; ++m) {
-        const DeviceIndex next = ring[(m + 1) % n];
-        step = std::max(step, (cluster_.latency(ring[m], next) + costs_.message_overhead(ring[m])).value);
-        if (bytes > 0) flat_.flows.push_back({&cluster_.route(ring[m], next), bytes});
+      for (const CollectiveHop& hop : step.hops) {
+        if (hop.bytes > 0) flat_.flows.push_back({&cluster_.route(hop.from, hop.to), hop.bytes});
       }
-      flat_.phases.push_back(
-          {2.0 * static_cast<double>(n - 1) * step, first_flow, static_cast<std::int32_t>(flat_.flows.size())});
+      flat_.phases.push_back({step.fixed.value, first_flow, static_cast<std::int32_t>(flat_.flows.size())});
     }
     flat_.collectives.push_back({first_phase, static_cast<std::int32_t>(flat_.phases.size())});
   }

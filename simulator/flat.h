@@ -35,12 +35,12 @@ struct Transfer {
 };
 
 // A collective is phases, one after the other: first the latency passes, then its flows run at once.
-struct CollectivePhase {
+struct FlatPhase {
   double latency = 0;  // seconds
   std::int32_t first_flow = 0;
   std::int32_t end_flow = 0;
 };
-struct CollectiveFlow {
+struct FlatFlow {
   const std::vector<ChannelIndex>* route = nullptr;
   double bytes = 0;
 };
@@ -68,8 +68,8 @@ struct FlatDeployment {
 
   std::vector<Transfer> transfers;
   std::vector<FlatCollective> collectives;
-  std::vector<CollectivePhase> phases;
-  std::vector<CollectiveFlow> flows;
+  std::vector<FlatPhase> phases;
+  std::vector<FlatFlow> flows;
   FlatLists members;  // per collective: its instructions, by device
 
   std::vector<OpMemory> op_memory;  // per instruction; 0 for all but kCompute

@@ -2,7 +2,7 @@
 
 // A deployment becomes a timeline: discrete events over the programs. Compute instructions take their device's cost; a
 // transfer is a flow over its route's channels, and flows share channels max-min fairly; a collective is the flows of
-// its ring algorithm. Memory follows the values' lifetimes. Deterministic to the byte; no global state.
+// its algorithm's steps. Memory follows the values' lifetimes. Deterministic to the byte; no global state.
 
 #include <string>
 #include <vector>
