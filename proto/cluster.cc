@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <set>
 
 #include "base/error.h"
@@ -70,42 +69,6 @@ void check_links(Cluster& cluster) {
   }
 }
 
-struct Edge {
-  VertexIndex to;
-  ChannelIndex channel;
-};
-
-// Breadth first, a layer at a time: among the ways with the fewest links a vertex takes the widest, so that the widest
-// way to a vertex extends the widest way to its predecessor. Returns the channel by which each vertex is entered.
-std::vector<ChannelIndex> entered_by(const Cluster& cluster, const std::vector<std::vector<Edge>>& edges,
-                                     VertexIndex from) {
-  const std::size_t n = edges.size();
-  std::vector<ChannelIndex> entry(n, -1);
-  std::vector<std::int32_t> hops(n, -1);
-  std::vector<double> width(n, 0);
-  std::deque<VertexIndex> queue{from};
-  hops[from] = 0;
-  width[from] = INFINITY;
-  while (!queue.empty()) {
-    const VertexIndex at = queue.front();
-    queue.pop_front();
-    if (at != from && at < static_cast<VertexIndex>(cluster.devices.size())) continue;
-    for (const Edge& edge : edges[at]) {
-      if (hops[edge.to] < 0) {
-        hops[edge.to] = hops[at] + 1;
-        queue.push_back(edge.to);
-      }
-      const double candidate = std::min(width[at], cluster.bandwidth(edge.channel).value);
-      const bool better = candidate > width[edge.to] || (candidate == width[edge.to] && edge.channel < entry[edge.to]);
-      if (hops[edge.to] == hops[at] + 1 && better) {
-        width[edge.to] = candidate;
-        entry[edge.to] = edge.channel;
-      }
-    }
-  }
-  return entry;
-}
-
 }  // namespace
 
 VertexIndex Cluster::vertex_of_node(std::int32_t node) const { return static_cast<VertexIndex>(devices.size()) + node; }
@@ -140,35 +103,11 @@ void Cluster::finish() {
   fill_devices(*this);
   check_vertices(*this);
   check_links(*this);
-  std::vector<std::vector<Edge>> edges(vertex_count(*this));
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const auto there = static_cast<ChannelIndex>(2 * i);
-    edges[links[i].a].push_back({links[i].b, there});
-    edges[links[i].b].push_back({links[i].a, links[i].full_duplex ? there + 1 : there});
+  routes_ = Routes(*this);
+  if (const auto pair = routes_.unjoined(*this)) {
+    refuse(*this, "no path of links joins " + devices[pair->first].name + " and " + devices[pair->second].name +
+                      ": add a link between their nodes or through a switch");
   }
-  const auto count = static_cast<DeviceIndex>(devices.size());
-  routes_.assign(devices.size() * devices.size(), {});
-  for (DeviceIndex from = 0; from < count; ++from) {
-    const std::vector<ChannelIndex> entry = entered_by(*this, edges, from);
-    for (DeviceIndex to = 0; to < count; ++to) {
-      if (to == from) continue;
-      if (entry[to] < 0) {
-        refuse(*this, "no path of links joins " + devices[from].name + " and " + devices[to].name +
-                          ": add a link between their nodes or through a switch");
-      }
-      std::vector<ChannelIndex>& route = routes_[static_cast<std::size_t>(from) * devices.size() + to];
-      for (VertexIndex at = to; at != from;) {
-        const Link& link = links[entry[at] / 2];
-        route.push_back(entry[at]);
-        at = link.a == at ? link.b : link.a;
-      }
-      std::reverse(route.begin(), route.end());
-    }
-  }
-}
-
-const std::vector<ChannelIndex>& Cluster::route(DeviceIndex from, DeviceIndex to) const {
-  return routes_.at(static_cast<std::size_t>(from) * devices.size() + static_cast<std::size_t>(to));
 }
 
 Seconds Cluster::latency(DeviceIndex from, DeviceIndex to) const {

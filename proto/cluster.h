@@ -11,13 +11,9 @@
 #include <vector>
 
 #include "base/units.h"
+#include "proto/routes.h"
 
 namespace motley {
-
-using DeviceIndex = std::int32_t;  // index into Cluster::devices
-using VertexIndex = std::int32_t;  // devices first, in order, then nodes, then switches
-using ChannelIndex =
-    std::int32_t;  // 2 * link (a to b), 2 * link + 1 (b to a); a half-duplex link uses 2 * link for both
 
 struct Device {
   std::string name;  // "NODE/N", unique: "big/0"
@@ -55,19 +51,20 @@ class Cluster {
   ChannelIndex channel_count() const { return static_cast<ChannelIndex>(2 * links.size()); }
   BytesPerSecond bandwidth(ChannelIndex channel) const { return links[channel / 2].bandwidth; }
 
-  // Fills what follows from the rest (Node::devices, empty names of devices and links), checks, and computes routes:
-  // fewest links, then highest bandwidth, then lowest link index; never through a third device, since devices do not
-  // forward. Throws Error(kInvalidInput) for duplicate names, links to nowhere, figures that are not positive (a
-  // latency may be 0), and devices that no path joins.
+  // Fills what follows from the rest (Node::devices, empty names of devices and links), checks, and prepares routes:
+  // fewest links, then highest bandwidth (among switches with several ways: theirs, even where an end's own link is
+  // narrower), then lowest link index; never through a third device, since devices do not forward. Throws
+  // Error(kInvalidInput) for duplicate names, links to nowhere, figures that are not positive (a latency may be 0), and
+  // devices that no path joins.
   void finish();
 
-  // Channels from `from` to `to` in order; empty when they are the same device.
-  const std::vector<ChannelIndex>& route(DeviceIndex from, DeviceIndex to) const;
+  // Channels from `from` to `to` in order, put together on each call; empty when they are the same device.
+  std::vector<ChannelIndex> route(DeviceIndex from, DeviceIndex to) const { return routes_.between(*this, from, to); }
   Seconds latency(DeviceIndex from, DeviceIndex to) const;           // the sum over the route
   BytesPerSecond bandwidth(DeviceIndex from, DeviceIndex to) const;  // the least over the route
 
  private:
-  std::vector<std::vector<ChannelIndex>> routes_;  // from * devices + to
+  Routes routes_;
 };
 
 // What a kind of device brings along. The device catalogue lies above proto/, so the caller passes its look-up.

@@ -18,7 +18,8 @@ Routes::Routes(const Cluster& cluster) {
     const ChannelIndex back = link.full_duplex ? there + 1 : there;
     const auto add = [&](VertexIndex from, Edge edge) {
       if (from < devices) of_device_[from].push_back(edge);
-      if (from >= devices && edge.to >= devices) inner[from - devices].push_back({edge.to - devices, edge.out, edge.in});
+      if (from >= devices && edge.to >= devices)
+        inner[from - devices].push_back({edge.to - devices, edge.out, edge.in});
     };
     add(link.a, {link.b, there, back});
     add(link.b, {link.a, back, there});
@@ -153,18 +154,33 @@ std::vector<ChannelIndex> Routes::between(const Cluster& cluster, DeviceIndex fr
   std::vector<ChannelIndex> route{out->out};
   if (in == nullptr) return route;
   std::vector<ChannelIndex> end{in->in};
-  walk(cluster, out->to - devices, in->to - devices, [&](ChannelIndex channel, bool backwards) {
-    (backwards ? end : route).push_back(channel);
-  });
+  walk(cluster, out->to - devices, in->to - devices,
+       [&](ChannelIndex channel, bool backwards) { (backwards ? end : route).push_back(channel); });
   route.insert(route.end(), end.rbegin(), end.rend());
   return route;
 }
 
-DeviceIndex Routes::unreachable(const Cluster& cluster, DeviceIndex from) const {
-  for (DeviceIndex to = 0; to < static_cast<DeviceIndex>(cluster.devices.size()); ++to) {
-    if (to != from && between(cluster, from, to).empty()) return to;
+std::optional<std::pair<DeviceIndex, DeviceIndex>> Routes::unjoined(const Cluster& cluster) const {
+  const auto count = static_cast<DeviceIndex>(cluster.devices.size());
+  // Mostly, all devices hang at hosts and switches that the first one's reach, and no pair needs a look.
+  const auto devices = static_cast<VertexIndex>(count);
+  const auto reached_from = [&](VertexIndex hub, DeviceIndex device) {
+    return std::ranges::any_of(of_device_[device], [&](const Edge& edge) {
+      return edge.to >= devices && way(hub, edge.to - devices).hops >= 0;
+    });
+  };
+  for (const Edge& edge : of_device_[0]) {
+    if (edge.to < devices) continue;
+    DeviceIndex device = 1;
+    while (device < count && reached_from(edge.to - devices, device)) ++device;
+    if (device == count) return std::nullopt;
   }
-  return -1;
+  for (DeviceIndex from = 0; from < count; ++from) {
+    for (DeviceIndex to = 0; to < count; ++to) {
+      if (to != from && between(cluster, from, to).empty()) return std::pair{from, to};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace motley

@@ -6,16 +6,16 @@
 // where there is a choice, has a table of pairs. A tree of 10,000 devices takes a few numbers for each.
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
-
-#include "base/units.h"
 
 namespace motley {
 
 class Cluster;
-using DeviceIndex = std::int32_t;
-using VertexIndex = std::int32_t;
-using ChannelIndex = std::int32_t;
+using DeviceIndex = std::int32_t;   // index into Cluster::devices
+using VertexIndex = std::int32_t;   // devices first, in order, then nodes, then switches
+using ChannelIndex = std::int32_t;  // 2 * link (a to b), 2 * link + 1 (b to a); half-duplex: 2 * link for both
 
 class Routes {
  public:
@@ -24,8 +24,8 @@ class Routes {
 
   // The channels in order; empty when none joins the two, or they are the same. Thread-safe.
   std::vector<ChannelIndex> between(const Cluster& cluster, DeviceIndex from, DeviceIndex to) const;
-  // A device to which no way leads from `from`, or -1.
-  DeviceIndex unreachable(const Cluster& cluster, DeviceIndex from) const;
+  // The first two devices that no way joins.
+  std::optional<std::pair<DeviceIndex, DeviceIndex>> unjoined(const Cluster& cluster) const;
 
  private:
   struct Edge {

@@ -130,7 +130,7 @@ void Engine::happen(const Pending& event) {
 
 void Engine::start_flow(std::int32_t index) {
   const Transfer& transfer = flat_.transfers[index];
-  network_.start(Seconds(now_), *transfer.route, transfer.bytes, index);
+  network_.start(Seconds(now_), transfer.route, transfer.bytes, index);
 }
 
 void Engine::finish_receives(std::int32_t program) {
@@ -158,7 +158,7 @@ void Engine::start_flows(CollectiveId collective) {
   const FlatPhase& phase = flat_.phases[gathering.phase++];
   gathering.missing = phase.end_flow - phase.first_flow;
   for (std::int32_t flow = phase.first_flow; flow < phase.end_flow; ++flow) {
-    network_.start(Seconds(now_), *flat_.flows[flow].route, flat_.flows[flow].bytes, ~collective);
+    network_.start(Seconds(now_), flat_.flows[flow].route, flat_.flows[flow].bytes, ~collective);
   }
   if (gathering.missing == 0) start_phase(collective);
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "simulator/collective.h"
@@ -161,6 +162,13 @@ class FlatBuilder {
     waits_.push_back({earlier, flat_.first[program_] + later});
   }
 
+  std::span<const ChannelIndex> route(DeviceIndex from, DeviceIndex to) {
+    const std::int64_t pair = static_cast<std::int64_t>(from) * static_cast<std::int64_t>(cluster_.devices.size()) + to;
+    const auto [place, fresh] = routes_.try_emplace(pair, flat_.routes.size());
+    if (fresh) flat_.routes.push_back(cluster_.route(from, to));
+    return flat_.routes[place->second];
+  }
+
   void match_messages() {
     MOTLEY_CHECK(sends_.size() == receives_.size(), "sends and receives do not match in number");
     const auto by_key = [](const End& a, const End& b) { return a.key() < b.key(); };
@@ -179,7 +187,7 @@ class FlatBuilder {
         flat_.steps[end].other = static_cast<std::int32_t>(m);
       }
       flat_.transfers.push_back(
-          {&cluster_.route(send.from, send.to), send.bytes, latency, send.instruction, receives_[m].instruction});
+          {route(send.from, send.to), send.bytes, latency, send.instruction, receives_[m].instruction});
     }
   }
 
@@ -197,7 +205,7 @@ class FlatBuilder {
          collective_steps(request, choose_collective(request, cluster_), cluster_, step_time)) {
       const auto first_flow = static_cast<std::int32_t>(flat_.flows.size());
       for (const CollectiveHop& hop : step.hops) {
-        if (hop.bytes > 0) flat_.flows.push_back({&cluster_.route(hop.from, hop.to), hop.bytes});
+        if (hop.bytes > 0) flat_.flows.push_back({route(hop.from, hop.to), hop.bytes});
       }
       flat_.phases.push_back({step.fixed.value, first_flow, static_cast<std::int32_t>(flat_.flows.size())});
     }
@@ -210,12 +218,13 @@ class FlatBuilder {
   const Deployment& deployment_;
   FlatDeployment& flat_;
   std::int32_t program_ = 0;
-  std::vector<OpMemory> op_memory_;          // of the program
-  std::vector<std::int32_t> producer_;       // by value of the program
-  std::vector<std::int32_t> receives_here_;  // of the program
-  std::vector<FlatLists::Entry> waits_;      // of the program
-  std::vector<End> sends_, receives_;        // of all
-  std::vector<FlatLists::Entry> entries_;    // of all collectives
+  std::vector<OpMemory> op_memory_;                       // of the program
+  std::vector<std::int32_t> producer_;                    // by value of the program
+  std::vector<std::int32_t> receives_here_;               // of the program
+  std::vector<FlatLists::Entry> waits_;                   // of the program
+  std::vector<End> sends_, receives_;                     // of all
+  std::vector<FlatLists::Entry> entries_;                 // of all collectives
+  std::unordered_map<std::int64_t, std::size_t> routes_;  // by pair: its place in flat_.routes
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 // while it is used.
 
 #include <cstdint>
+#include <deque>
+#include <span>
 #include <vector>
 
 #include "compiler/deployment.h"
@@ -27,7 +29,7 @@ struct Step {  // an instruction
 };
 
 struct Transfer {
-  const std::vector<ChannelIndex>* route = nullptr;
+  std::span<const ChannelIndex> route;
   double bytes = 0;
   double latency = 0;  // seconds
   std::int32_t send = kNone;
@@ -41,7 +43,7 @@ struct FlatPhase {
   std::int32_t end_flow = 0;
 };
 struct FlatFlow {
-  const std::vector<ChannelIndex>* route = nullptr;
+  std::span<const ChannelIndex> route;
   double bytes = 0;
 };
 struct FlatCollective {
@@ -66,6 +68,7 @@ struct FlatDeployment {
   std::vector<Step> steps;
   FlatLists dependents;  // per instruction: those of other streams, and later receives, that wait for it
 
+  std::deque<std::vector<ChannelIndex>> routes;  // one per pair of devices that talk; they keep their places
   std::vector<Transfer> transfers;
   std::vector<FlatCollective> collectives;
   std::vector<FlatPhase> phases;

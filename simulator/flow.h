@@ -48,6 +48,7 @@ class FlowNetwork {
   // flow. `key` is the caller's name for it; flows may share one. Flows that start or end at one time are solved
   // together.
   void start(Seconds now, std::span<const ChannelIndex> route, double bytes, std::int32_t key);
+  void start(Seconds now, std::vector<ChannelIndex>&& route, double bytes, std::int32_t key) = delete;  // would be gone
 
   // When the next flow ends, were no other to start before; infinity when there is none.
   Seconds next_end();

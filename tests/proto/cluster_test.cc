@@ -63,8 +63,15 @@ TEST_F(ClusterTest, RoutesAcrossRacksByTheWiderCore) {
 }
 
 TEST_F(ClusterTest, EqualWidthsGoByTheLowestLink) {
-  tree_.finish();  // the hosts' 10 bounds both cores
+  for (int i = 10; i < 12; ++i) tree_.links[i].bandwidth = BytesPerSecond(10);
+  tree_.finish();
   EXPECT_THAT(tree_.route(0, 2), ElementsAre(0, 8, 2 * 8, 2 * 9 + 1, 2 * 6 + 1, 2 * 2 + 1));
+}
+
+TEST_F(ClusterTest, AnEndThatIsNarrowerDoesNotHideTheWiderCore) {
+  tree_.finish();  // the hosts have 10, core0 10, core1 20
+  EXPECT_THAT(tree_.route(0, 2), ElementsAre(0, 8, 2 * 10, 2 * 11 + 1, 2 * 6 + 1, 2 * 2 + 1));
+  EXPECT_DOUBLE_EQ(tree_.bandwidth(0, 2).value, 10);
 }
 
 TEST_F(ClusterTest, NoRouteToItselfIsNeeded) {

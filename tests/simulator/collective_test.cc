@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
 #include <numeric>
 
@@ -46,11 +47,12 @@ std::vector<CollectiveStep> steps_of(CollectiveKind kind, Algorithm algorithm, c
 
 double seconds_of(const std::vector<CollectiveStep>& steps, const Cluster& cluster) {
   FlowNetwork network(cluster);
+  std::deque<std::vector<ChannelIndex>> routes;
   double now = 0;
   for (const CollectiveStep& step : steps) {
     now += step.fixed.value;
     for (const CollectiveHop& hop : step.hops) {
-      network.start(Seconds(now), cluster.route(hop.from, hop.to), hop.bytes, 0);
+      network.start(Seconds(now), routes.emplace_back(cluster.route(hop.from, hop.to)), hop.bytes, 0);
     }
     for (std::size_t flow = 0; flow < step.hops.size(); ++flow) {
       now = network.next_end().value;
