@@ -1,0 +1,69 @@
+// The topologies of examples/clusters/: which links a message crosses, and so what it shares with others.
+
+#include <gmock/gmock.h>
+
+#include "profiler/catalogue.h"
+#include "proto/cluster.h"
+
+namespace motley {
+namespace {
+
+using testing::ElementsAre;
+
+class ExampleCluster {
+ public:
+  explicit ExampleCluster(const std::string& name)
+      : cluster_(read_cluster("examples/clusters/" + name, catalogue_defaults)) {}
+
+  // The names of the links on the way, in order; a link crossed from its end b to its end a has a "<" before it.
+  std::vector<std::string> way(const std::string& from, const std::string& to) const {
+    std::vector<std::string> names;
+    for (const ChannelIndex channel : cluster_.route(cluster_.device_named(from), cluster_.device_named(to))) {
+      names.push_back((channel % 2 == 0 ? "" : "<") + cluster_.links[channel / 2].name);
+    }
+    return names;
+  }
+  double latency(const std::string& from, const std::string& to) const {
+    return cluster_.latency(cluster_.device_named(from), cluster_.device_named(to)).value;
+  }
+  double bandwidth(const std::string& from, const std::string& to) const {
+    return cluster_.bandwidth(cluster_.device_named(from), cluster_.device_named(to)).value;
+  }
+
+ private:
+  Cluster cluster_;
+};
+
+TEST(ExampleClusters, PairsBehindAPcieSwitchShareItsBridge) {
+  const ExampleCluster c("pcie-switches.yaml");
+  EXPECT_THAT(c.way("server/0", "server/1"), ElementsAre("server/0-pcie-0", "<server/1-pcie-0")) << "not by the host";
+  EXPECT_THAT(c.way("server/0", "server/2"),
+              ElementsAre("server/0-pcie-0", "bridge-0", "<bridge-1", "<server/2-pcie-1"));
+  EXPECT_THAT(c.way("server/1", "small/1"),
+              ElementsAre("server/1-pcie-0", "bridge-0", "server-tor", "<small-tor", "<small/1-small"));
+  EXPECT_NEAR(c.latency("server/1", "small/1"), 28e-6, 1e-12);  // 1 + 2 + 10 + 10 + 5 us
+  EXPECT_DOUBLE_EQ(c.bandwidth("server/1", "small/1"), 1.25e9);
+}
+
+TEST(ExampleClusters, NvlinkInsideAndUplinksBetweenRacks) {
+  const ExampleCluster c("racks.yaml");
+  EXPECT_THAT(c.way("a0/0", "a0/3"), ElementsAre("a0/0-a0/0-nvlink", "<a0/3-a0/0-nvlink"));
+  EXPECT_THAT(c.way("a0/0", "a1/0"), ElementsAre("a0/0-a0", "a0-rack-a", "<a1-rack-a", "<a1/0-a1"));
+  // Both servers of a rack go up by the same channel, and what comes down has the other one.
+  EXPECT_THAT(c.way("a0/1", "b0/0"),
+              ElementsAre("a0/1-a0", "a0-rack-a", "uplink-a", "<uplink-b", "<b0-rack-b", "<b0/0-b0"));
+  EXPECT_THAT(c.way("b1/0", "a1/1"),
+              ElementsAre("b1/0-b1", "b1-rack-b", "uplink-b", "<uplink-a", "<a1-rack-a", "<a1/1-a1"));
+}
+
+TEST(ExampleClusters, ZonesMeetOnOneSlowWay) {
+  const ExampleCluster c("zones.yaml");
+  EXPECT_THAT(c.way("east-0/0", "east-0/1"), ElementsAre("east-0/0-east-0/1"))
+      << "two GPUs have an NVLink of their own";
+  EXPECT_THAT(c.way("east-1/0", "west-0/2"),
+              ElementsAre("east-1/0-east-1", "east-1-east", "between-zones", "<west-0-west", "<west-0/2-west-0"));
+  EXPECT_DOUBLE_EQ(c.bandwidth("east-1/0", "west-0/2"), 5e9 / 8);
+}
+
+}  // namespace
+}  // namespace motley
