@@ -69,11 +69,12 @@ std::int32_t FlowNetwork::end_next() {
   MOTLEY_CHECK(!ends_.empty(), "no flow is running");
   const std::int32_t flow = ends_.top().id;
   ends_.pop();
+  if (!flows_[flow].route.empty()) --channels_[shares_[flow].bottleneck].slowing;
   for (ChannelIndex index : flows_[flow].route) {
     Channel& channel = channels_[index];
     *std::find(channel.flows.begin(), channel.flows.end(), flow) = channel.flows.back();
     channel.flows.pop_back();
-    look_at(index);
+    if (channel.slowing > 0) look_at(index);  // what others slow gains nothing here
     channel.most = channel.flows.empty() ? 0 : channel.most - flows_[flow].most;
   }
   flows_[flow].runs = false;
@@ -109,12 +110,20 @@ void FlowNetwork::move(std::int32_t flow) {
 }
 
 void FlowNetwork::settle(std::int32_t flow, double level, ChannelIndex bottleneck) {
-  if (shares_[flow].state == State::kHeld) move(flow);
-  shares_[flow] = {level, bottleneck, State::kSettled};
-  // A channel on which a moving flow settles is full at no lower level than before: it is in time when it is due.
-  for (ChannelIndex channel : flows_[flow].route) {
-    channels_[channel].stale = true;
-    --channels_[channel].moving;
+  Share& share = shares_[flow];
+  const bool moved = share.state == State::kMoving;
+  if (!moved) moved_.push_back(flow);
+  if (share.bottleneck >= 0) --channels_[share.bottleneck].slowing;
+  ++channels_[bottleneck].slowing;
+  share = {level, bottleneck, State::kSettled};
+  for (ChannelIndex index : flows_[flow].route) {
+    Channel& channel = channels_[index];
+    channel.stale = true;
+    if (moved) {
+      --channel.moving;  // it is full at no lower level than before: it is in time when it is due
+    } else if (channel.slowing > 0 && index != bottleneck) {
+      look_at(index);  // has more left for these
+    }
   }
 }
 

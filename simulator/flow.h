@@ -20,7 +20,8 @@
 //     of moving f = C_c: its moving flows settle at L, and so do held ones that were faster;
 //   - a channel that used to be the bottleneck of flows at the level L, and now is not full at it, sets these moving;
 //   - a started flow moves from the level 0.
-// Only channels that a moved flow crosses are looked at: where no flow changed, the filling is the same as before.
+// Only channels that a moved flow crosses are looked at, and of those where one ended or was slowed only those that are
+// somebody's bottleneck: where no flow changed, the filling is the same as before.
 //
 // In the worked system, flow 3 ends, so b and c are looked at. b was full at 2 and is not any more: at 2, flow 2 moves,
 // and a, which it crosses, is looked at: min(8, L) + L = 10 at L = 5. At 4, b is full: r_2 = 4. a is looked at again:
@@ -81,6 +82,7 @@ class FlowNetwork {
     double most = 0;  // the sum of its flows' Flow::most
     double carried = 0;
     std::vector<std::int32_t> flows;  // that cross it
+    std::int32_t slowing = 0;         // flows whose bottleneck it is
     double due = 0;                   // the level at which it is looked at; infinity when it is not
     double full = 0;                  // what weigh() found: the level at which it is full
     double held = 0;                  // ... and that of the held flows whose bottleneck it is; infinity when none is
