@@ -66,7 +66,30 @@ void check_links(Cluster& cluster) {
     if (!(link.latency.value >= 0) || !std::isfinite(link.latency.value)) {
       refuse(cluster, "link " + link.name + " has a negative latency");
     }
+    for (std::size_t p = 0; p < link.curve.size(); ++p) {
+      const RatePoint& point = link.curve[p];
+      if (point.bytes.value <= 0 || (p > 0 && point.bytes <= link.curve[p - 1].bytes)) {
+        refuse(cluster, "the curve of link " + link.name + " has no ascending sizes above 0");
+      }
+      if (!(point.rate.value > 0) || point.rate > link.bandwidth) {
+        refuse(cluster, "the curve of link " + link.name +
+                            " has a rate that is not above 0 and at most the bandwidth, " + to_string(link.bandwidth));
+      }
+    }
   }
+}
+
+double rate_of(const Link& link, double bytes) {
+  const std::vector<RatePoint>& curve = link.curve;
+  if (curve.empty()) return link.bandwidth.value;
+  const auto above = std::ranges::find_if(
+      curve, [&](const RatePoint& point) { return static_cast<double>(point.bytes.value) >= bytes; });
+  if (above == curve.begin()) return curve.front().rate.value;
+  if (above == curve.end()) return curve.back().rate.value;
+  const RatePoint& below = above[-1];
+  const double share =
+      std::log2(bytes / static_cast<double>(below.bytes.value)) / std::log2(above->bytes / below.bytes);
+  return below.rate.value + share * (above->rate.value - below.rate.value);
 }
 
 }  // namespace
@@ -97,6 +120,17 @@ DeviceIndex Cluster::device_named(const std::string& name) const {
   for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) message += " " + names[i];
   if (names.size() > kShown) message += " and " + std::to_string(names.size() - kShown) + " more";
   throw Error(ErrorKind::kNotFound, message);
+}
+
+Seconds Cluster::shortfall(std::span<const ChannelIndex> route, double bytes) const {
+  double width = INFINITY;
+  double rate = INFINITY;
+  for (const ChannelIndex channel : route) {
+    const Link& link = links[channel / 2];
+    width = std::min(width, link.bandwidth.value);
+    rate = std::min(rate, rate_of(link, bytes));
+  }
+  return Seconds(bytes / rate - bytes / width);
 }
 
 void Cluster::finish() {

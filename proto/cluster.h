@@ -7,6 +7,7 @@
 // for both ways. Whatever crosses a channel shares it.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct Node {
   std::vector<DeviceIndex> devices;
 };
 
+// What a link yields to one message alone, by its size; between two points, linear in the size's logarithm.
+struct RatePoint {
+  Bytes bytes;
+  BytesPerSecond rate;
+};
+
 struct Link {
   std::string name;  // "big-tor" unless the file names it; errors and bottlenecks are told by it
   VertexIndex a = 0;
@@ -34,6 +41,7 @@ struct Link {
   BytesPerSecond bandwidth;  // one way
   Seconds latency;
   bool full_duplex = true;
+  std::vector<RatePoint> curve{};  // ascending sizes, no rate above the bandwidth; none: the bandwidth at any size
 };
 
 class Cluster {
@@ -62,6 +70,9 @@ class Cluster {
   std::vector<ChannelIndex> route(DeviceIndex from, DeviceIndex to) const { return routes_.between(*this, from, to); }
   Seconds latency(DeviceIndex from, DeviceIndex to) const;           // the sum over the route
   BytesPerSecond bandwidth(DeviceIndex from, DeviceIndex to) const;  // the least over the route
+  // How much longer a message of that size takes alone on a route than at the route's bandwidth: its size over the
+  // least rate that the links' curves give it, less its size over the least bandwidth.
+  Seconds shortfall(std::span<const ChannelIndex> route, double bytes) const;
 
  private:
   Routes routes_;

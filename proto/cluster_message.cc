@@ -21,6 +21,11 @@ proto::Cluster to_message(const Cluster& cluster) {
     row.set_bytes_per_second(link.bandwidth.value);
     row.set_latency_seconds(link.latency.value);
     row.set_half_duplex(!link.full_duplex);
+    for (const RatePoint& point : link.curve) {
+      proto::Cluster::Link::RatePoint& entry = *row.add_curve();
+      entry.set_bytes(point.bytes.value);
+      entry.set_bytes_per_second(point.rate.value);
+    }
   }
   message.set_source(cluster.source);
   return message;
@@ -36,6 +41,9 @@ Cluster from_message(const proto::Cluster& message) {
   for (const proto::Cluster::Link& row : message.links()) {
     cluster.links.push_back({row.name(), row.a(), row.b(), BytesPerSecond(row.bytes_per_second()),
                              Seconds(row.latency_seconds()), !row.half_duplex()});
+    for (const proto::Cluster::Link::RatePoint& point : row.curve()) {
+      cluster.links.back().curve.push_back({Bytes(point.bytes()), BytesPerSecond(point.bytes_per_second())});
+    }
   }
   cluster.source = message.source();
   cluster.finish();

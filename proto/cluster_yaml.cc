@@ -222,7 +222,7 @@ class Reader {
   }
 
   void read_link(const YAML::Node& row) {
-    check_map(row, "a link", {"between", "bandwidth", "latency", "duplex", "name"});
+    check_map(row, "a link", {"between", "bandwidth", "latency", "duplex", "name", "curve"});
     if (!row["between"] || !row["between"].IsSequence() || row["between"].size() != 2) {
       refuse(row, "a link says between: [A, B], the two nodes, switches or devices that it joins");
     }
@@ -245,7 +245,25 @@ class Reader {
         refuse(row["name"], "the link name " + link.name + " stands twice: rename one of the two");
       }
     }
+    if (row["curve"]) read_curve(row["curve"], link);
     cluster_.links.push_back(link);
+  }
+
+  void read_curve(const YAML::Node& rows, Link& link) const {
+    if (!rows.IsMap()) refuse(rows, "curve is written as {SIZE: RATE, ...}: what a message of that size gets");
+    for (const auto& entry : rows) {
+      const RatePoint point{quantity(entry.first, "a size", parse_bytes),
+                            quantity(entry.second, "a rate", parse_bytes_per_second)};
+      if (!link.curve.empty() && point.bytes <= link.curve.back().bytes) {
+        refuse(entry.first, "the sizes of a curve ascend, but " + entry.first.Scalar() + " follows " +
+                                to_string(link.curve.back().bytes));
+      }
+      if (point.rate > link.bandwidth) {
+        refuse(entry.second, "the rate " + entry.second.Scalar() + " is above the link's bandwidth, " +
+                                 to_string(link.bandwidth) + ": raise the bandwidth or lower the rate");
+      }
+      link.curve.push_back(point);
+    }
   }
 
   VertexIndex vertex(const YAML::Node& node) const {
@@ -314,7 +332,15 @@ std::string to_yaml(const Cluster& cluster) {
         << std::vector<std::string>{cluster.vertex_name(link.a), cluster.vertex_name(link.b)};
     out << YAML::Key << "bandwidth" << YAML::Value << exact(link.bandwidth.value, "B/s");
     out << YAML::Key << "latency" << YAML::Value << exact(link.latency.value, "s");
-    out << YAML::Key << "duplex" << YAML::Value << (link.full_duplex ? "full" : "half") << YAML::EndMap;
+    out << YAML::Key << "duplex" << YAML::Value << (link.full_duplex ? "full" : "half");
+    if (!link.curve.empty()) {
+      out << YAML::Key << "curve" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      for (const RatePoint& point : link.curve) {
+        out << YAML::Key << std::to_string(point.bytes.value) + "B" << YAML::Value << exact(point.rate.value, "B/s");
+      }
+      out << YAML::EndMap;
+    }
+    out << YAML::EndMap;
   }
   out << YAML::EndSeq << YAML::EndMap;
   return out.c_str() + std::string("\n");

@@ -35,12 +35,15 @@ class Steps {
   }
   // Ends a phase whose slowest hop's fixed time passes `rounds` times.
   void add(CollectiveStep phase, std::size_t rounds) {
-    phase.fixed = static_cast<double>(rounds) * slowest(phase);
+    phase.fixed = static_cast<double>(rounds) * slowest(phase, rounds);
     phases.push_back(std::move(phase));
   }
-  Seconds slowest(const CollectiveStep& phase) const {
+  // Each hop moves its bytes in as many messages.
+  Seconds slowest(const CollectiveStep& phase, std::size_t messages) const {
     Seconds slowest;
-    for (const CollectiveHop& hop : phase.hops) slowest = std::max(slowest, step_time_(hop.from, hop.to));
+    for (const CollectiveHop& hop : phase.hops) {
+      slowest = std::max(slowest, step_time_(hop.from, hop.to, hop.bytes / static_cast<double>(messages)));
+    }
     return slowest;
   }
 
@@ -70,7 +73,7 @@ class Steps {
       }
     }
     const Seconds fixed =
-        2.0 * ceil_log2(n) * slowest(trees) + 2.0 * static_cast<double>(longest - 1) * slowest(chains);
+        2.0 * ceil_log2(n) * slowest(trees, 1) + 2.0 * static_cast<double>(longest - 1) * slowest(chains, 1);
     trees.hops.insert(trees.hops.end(), chains.hops.begin(), chains.hops.end());
     phases.push_back({fixed, std::move(trees.hops)});
   }

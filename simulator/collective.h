@@ -58,8 +58,8 @@ struct CollectiveRequest {
   double bytes = 0;  // S
 };
 
-// The fixed time of one message: latency and overhead.
-using StepTime = std::function<Seconds(DeviceIndex from, DeviceIndex to)>;
+// The fixed time of one message of that size: latency, overhead, and what it loses by being small.
+using StepTime = std::function<Seconds(DeviceIndex from, DeviceIndex to, double bytes)>;
 
 bool runs(CollectiveAlgorithm algorithm, CollectiveKind kind);  // whether there is such a thing
 // Empty for fewer than two members. Throws Error(kInternal) where there is no such thing. Thread-safe, as all of these.

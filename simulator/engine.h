@@ -3,7 +3,8 @@
 // The event loop. What the header simulator.h leaves open, it settles so:
 //  - A compute instruction runs for its cost.
 //  - A send waits until its receive is posted, as Gloo's and NCCL's do. It occupies its stream for the message overhead
-//    of its device and then until its flow has ended: the last byte has left. That arrives the route's latency later,
+//    of its device, and what a message of its size loses on the route (Cluster::shortfall), and then until its flow
+//    has ended: the last byte has left. That arrives the route's latency later,
 //    and the receive ends the message overhead of its device after that.
 //  - A device posts kPostedReceives receives at a time, in order; each holds its memory from then on. They end in
 //    order; one begins, in the timeline, when it is posted and the one before it has ended.

@@ -186,8 +186,9 @@ class FlatBuilder {
       for (std::int32_t end : {send.instruction, receives_[m].instruction}) {
         flat_.steps[end].other = static_cast<std::int32_t>(m);
       }
-      flat_.transfers.push_back(
-          {route(send.from, send.to), send.bytes, latency, send.instruction, receives_[m].instruction});
+      const std::span<const ChannelIndex> way = route(send.from, send.to);
+      flat_.steps[send.instruction].seconds += cluster_.shortfall(way, send.bytes).value;
+      flat_.transfers.push_back({way, send.bytes, latency, send.instruction, receives_[m].instruction});
     }
   }
 
@@ -198,8 +199,8 @@ class FlatBuilder {
     const auto first_phase = static_cast<std::int32_t>(flat_.phases.size());
     const std::vector<DeviceIndex> order = ring_order(collective.members, cluster_);
     const CollectiveRequest request{CollectiveKind::kAllReduce, order, static_cast<double>(collective.bytes.value)};
-    const auto step_time = [this](DeviceIndex from, DeviceIndex to) {
-      return cluster_.latency(from, to) + costs_.message_overhead(from);
+    const auto step_time = [this](DeviceIndex from, DeviceIndex to, double bytes) {
+      return cluster_.latency(from, to) + costs_.message_overhead(from) + cluster_.shortfall(route(from, to), bytes);
     };
     for (const CollectiveStep& step :
          collective_steps(request, choose_collective(request, cluster_), cluster_, step_time)) {

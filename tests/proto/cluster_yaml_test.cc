@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "proto/cluster.h"
 #include "proto/cluster_message.h"
@@ -88,6 +90,23 @@ TEST(ClusterYaml, TextReadsBackAsTheSameCluster) {
   const Cluster cluster = parse(edited("count: 2", "count: 3"));
   const Cluster again = parse_cluster(to_yaml(cluster), "c.yaml", lookup);
   EXPECT_EQ(to_message(again).DebugString(), to_message(cluster).DebugString());
+}
+
+TEST(ClusterYaml, ACurveOfRatesIsReadCheckedAndWritten) {
+  const auto with = [](const std::string& curve) { return edited("latency: 10us", "latency: 10us, curve: " + curve); };
+  const Cluster cluster = parse(with("{4KiB: 1Gbps, 1MiB: 80Gbps}"));
+  const Link& link = *std::find_if(cluster.links.begin(), cluster.links.end(),
+                                   [](const Link& link) { return link.name == "big-tor"; });
+  ASSERT_EQ(link.curve.size(), 2u);
+  EXPECT_EQ(link.curve[0].bytes, Bytes(4096));
+  EXPECT_DOUBLE_EQ(link.curve[1].rate.value, 10e9);
+  EXPECT_EQ(to_message(parse(to_yaml(cluster))).links().size(), static_cast<int>(cluster.links.size()));
+  EXPECT_EQ(parse(to_yaml(cluster)).links[&link - cluster.links.data()].curve.size(), 2u);
+  EXPECT_EQ(from_message(to_message(cluster)).links[&link - cluster.links.data()].curve[0].bytes, Bytes(4096));
+  EXPECT_THAT(refusal(with("{1MiB: 1Gbps, 4KiB: 2Gbps}")), AllOf(StartsWith("c.yaml:11: "), HasSubstr("ascend")));
+  EXPECT_THAT(refusal(with("{1MiB: 200Gbps}")), AllOf(StartsWith("c.yaml:11: "), HasSubstr("above the link's")));
+  EXPECT_THAT(refusal(with("{1MiB: fast}")), AllOf(StartsWith("c.yaml:11: a rate"), HasSubstr("fast")));
+  EXPECT_THAT(refusal(with("10Gbps")), AllOf(StartsWith("c.yaml:11: curve"), HasSubstr("SIZE: RATE")));
 }
 
 TEST(ClusterYaml, UnknownKeysAndUnitsNameTheLine) {

@@ -42,7 +42,7 @@ std::vector<DeviceIndex> all(const Cluster& cluster) {
 std::vector<CollectiveStep> steps_of(CollectiveKind kind, Algorithm algorithm, const Cluster& cluster, double bytes) {
   const std::vector<DeviceIndex> members = all(cluster);
   return collective_steps({kind, members, bytes}, algorithm, cluster,
-                          [](DeviceIndex, DeviceIndex) { return Seconds(3); });
+                          [](DeviceIndex, DeviceIndex, double) { return Seconds(3); });
 }
 
 double seconds_of(const std::vector<CollectiveStep>& steps, const Cluster& cluster) {
@@ -152,6 +152,22 @@ TEST(Collectives, ALinkHalfAsFastDecidesTheRing) {
   cluster.finish();
   // 2 * 3/4 * 40 = 60 B over each edge at 1 B/s, after 6 steps of 3 s.
   EXPECT_DOUBLE_EQ(seconds_of(steps_of(kAllReduce, Algorithm::kRing, cluster, 40), cluster), 18 + 60);
+}
+
+// A message of 4 B gets 1 B/s, one of 16 B the whole 2 B/s; 8 B lies half way in the logarithm.
+TEST(Collectives, MessagesThatAreSmallLoseWhatTheCurveSays) {
+  Cluster cluster = machine(2, 1);
+  cluster.links[0].curve = {{Bytes(4), BytesPerSecond(1)}, {Bytes(16), BytesPerSecond(2)}};
+  cluster.finish();
+  EXPECT_DOUBLE_EQ(cluster.shortfall(cluster.route(0, 1), 2).value, 2.0 / 1 - 2.0 / 2);
+  EXPECT_DOUBLE_EQ(cluster.shortfall(cluster.route(0, 1), 8).value, 8.0 / 1.5 - 8.0 / 2);
+  EXPECT_DOUBLE_EQ(cluster.shortfall(cluster.route(1, 0), 99).value, 0);
+  const std::vector<DeviceIndex> members = all(cluster);
+  const auto steps = collective_steps(
+      {kAllReduce, members, 8}, Algorithm::kRing, cluster,
+      [&](DeviceIndex a, DeviceIndex b, double n) { return cluster.shortfall(cluster.route(a, b), n); });
+  // Two steps of 4 B at 1 B/s.
+  EXPECT_DOUBLE_EQ(seconds_of(steps, cluster), 8);
 }
 
 TEST(Collectives, GlooRingsBackwardsAtEverySize) {

@@ -73,6 +73,17 @@ TEST_F(SimulatorTest, AFullDuplexLinkCarriesBothWaysAtOnce) {
   EXPECT_DOUBLE_EQ(h.run().iteration.value, 7);
 }
 
+// Device 0 sends 8 B: its link gives a message of 8 B 1 B/s of its 2: 8 s, then the latency of 0.5 s at each link.
+TEST_F(SimulatorTest, ASmallMessageGetsWhatTheCurveSays) {
+  HandBuilt h(star({2, 4}, Bytes(1000), Seconds(0.5)));
+  for (Link& link : h.cluster.links) {
+    if (link.bandwidth.value == 2) link.curve = {{Bytes(8), BytesPerSecond(1)}, {Bytes(64), BytesPerSecond(2)}};
+  }
+  h.cluster.finish();
+  h.transfer(0, h.value(0, "a", 8, true), 1);
+  EXPECT_DOUBLE_EQ(h.run().iteration.value, 9);
+}
+
 TEST_F(SimulatorTest, ARingAllReduceRunsAtItsSlowestLink) {
   HandBuilt h(star({6, 2, 3}, Bytes(1000), Seconds(0.5)));
   h.costs.overhead = 0.25;
