@@ -90,10 +90,11 @@ def run(quick: bool) -> Report:
         "GiB, compile",
     ]
     text = (
-        "One thread, processor time, medians. A task is an instruction of a compute stream, a transfer or a "
-        "collective; nanoseconds are per task. What counts is simulating a compiled deployment again from its flat "
-        "arrays (times and memory); making these arrays and compiling come before. Memory is the process's peak, with "
-        "the model and the cluster, while it simulates, and before, while the compiler's deployment is there too.\n\n"
+        "One thread, processor time. A task is an instruction of a compute stream, a transfer or a collective; "
+        "nanoseconds are per task, the best of several runs. What counts is simulating a compiled deployment again"
+        " from its flat arrays (times and memory); making these arrays and compiling come before. Memory is the "
+        "process's peak, with the model and the cluster, while it simulates, and before, while the compiler's "
+        "deployment is there too.\n\n"
         "## Models\n\nEven data parallelism with all-reduce on HeteroG's testbed (`examples/clusters/heterog.yaml`), "
         "batch 64. HeteroG's own simulator does 369 thousand tasks a second on VGG-19, 178 thousand on Inception.\n\n"
         + table(header, [row(MODELS[model], result) for model, result in results.items()])
