@@ -5,6 +5,7 @@
 #include "coordinator/training_run.h"
 #include "profiler/cost_table.h"
 #include "proto/cluster_message.h"
+#include "simulator/timeline.h"
 
 namespace motley {
 
@@ -26,7 +27,12 @@ void run_job(const JobContext& context, const std::function<void(std::int64_t)>&
 
   const CostTable costs(context.graph, cluster, &context.profiles, options);
   const Deployment deployment = make_plan(context, cluster, costs);
-  if (context.spec.kind() == proto::JOB_RUN) run_deployment(context, cluster, deployment, on_iteration);
+  if (context.spec.kind() != proto::JOB_RUN) return;
+  const proto::Timeline measured = run_deployment(context, cluster, deployment, on_iteration);
+  for (const auto& [device, ops] : op_times(context.graph, deployment, measured)) {
+    const std::string& name = cluster.devices[static_cast<std::size_t>(device)].name;
+    context.profiles.add({options.fingerprints.at(name), Origin::kTimeline, std::nullopt, ops});
+  }
 }
 
 }  // namespace motley

@@ -9,6 +9,7 @@
 #include "agent/checkpoint.h"
 #include "compiler/serialize.h"
 #include "coordinator/worker_group.h"
+#include "simulator/timeline.h"
 
 namespace motley {
 namespace {
@@ -45,6 +46,9 @@ class Collector {
     }
   }
 
+  // Of all devices, an iteration each.
+  const std::vector<proto::Timeline>& measured() const { return measured_; }
+
  private:
   void take_metrics(const proto::Metrics& metrics) {
     auto& [count, whole] = metrics_[metrics.iteration()];
@@ -80,6 +84,7 @@ class Collector {
     whole.set_graph_fingerprint(deployment_.graph_fingerprint);
     whole.set_strategy(deployment_.strategy_name);
     whole.set_batch(deployment_.batch);
+    measured_.push_back(whole);
     proto::JobEvent told;
     *told.mutable_timeline() = std::move(whole);
     timelines_.erase(event.timeline().iteration());
@@ -127,6 +132,7 @@ class Collector {
   std::size_t ready_ = 0;
   std::map<std::int64_t, std::pair<std::size_t, proto::IterationMetrics>> metrics_;
   std::map<std::int64_t, std::pair<std::size_t, proto::Timeline>> timelines_;
+  std::vector<proto::Timeline> measured_;
   std::map<std::string, std::vector<std::filesystem::path>> parts_;
 };
 
@@ -150,8 +156,8 @@ proto::TrainTask train_task(const JobContext& context, const Deployment& deploym
 
 }  // namespace
 
-void run_deployment(const JobContext& context, const Cluster& cluster, const Deployment& deployment,
-                    const std::function<void(std::int64_t)>& on_iteration) {
+proto::Timeline run_deployment(const JobContext& context, const Cluster& cluster, const Deployment& deployment,
+                               const std::function<void(std::int64_t)>& on_iteration) {
   context.set_state(proto::STATE_LAUNCHING);
   if (!context.spec.output().empty()) std::filesystem::create_directories(context.spec.output());
   const std::string prefix = context.name() + "/train/";
@@ -183,6 +189,7 @@ void run_deployment(const JobContext& context, const Cluster& cluster, const Dep
     group.run([&](const proto::WorkerEvent& event) { collector.take(event); });
   }
   context.key_values.forget(prefix);
+  return merge(collector.measured());
 }
 
 }  // namespace motley

@@ -20,6 +20,13 @@ struct Measured {
   std::optional<Fingerprint> fingerprint;
   std::optional<DeviceCosts> device;
   std::map<std::string, std::vector<CurvePoint>> points;  // by signature
+  std::map<std::string, std::vector<CurvePoint>> seen;    // ... in real runs
+
+  Curve curve(const std::string& signature) const {
+    const Curve profile(points.at(signature));
+    const auto ran = seen.find(signature);
+    return ran == seen.end() ? profile : corrected(profile, Curve(ran->second));
+  }
 };
 
 bool is_cpu(const std::string& kind) { return kind.starts_with("cpu"); }
@@ -63,7 +70,7 @@ class CostTableBuilder {
     for (std::size_t i = 0; i < hashes_.size(); ++i) {
       const auto found = own.points.find(hashes_[i]);
       if (found != own.points.end()) {
-        result.entries.push_back({Curve(found->second), true});
+        result.entries.push_back({own.curve(hashes_[i]), true});
         ++basis.measured;
       } else {
         result.entries.push_back({Curve(guessed(i, kind, others, calibration, basis)), false});
@@ -98,20 +105,21 @@ class CostTableBuilder {
       result.fingerprint.reset();
       return result;
     }
-    // Of equal batches a curve takes the last: what a real run showed wins over what was measured op by op.
-    const auto rank = [](const Profile& profile) {
-      return profile.origin == Origin::kImport ? 0 : profile.origin == Origin::kProfile ? 1 : 2;
-    };
-    std::stable_sort(profiles.begin(), profiles.end(),
-                     [&](const Profile& a, const Profile& b) { return rank(a) < rank(b); });
+    // Of equal batches a curve takes the last: what was measured here wins over what was imported.
+    std::stable_sort(profiles.begin(), profiles.end(), [](const Profile& a, const Profile& b) {
+      return (a.origin == Origin::kImport) > (b.origin == Origin::kImport);
+    });
     for (const Profile& profile : profiles) {
       if (!mine(profile)) continue;
       if (profile.device) result.device = profile.device;
       for (const ProfiledOp& op : profile.ops) {
-        std::vector<CurvePoint>& points = result.points[op.signature];
+        std::vector<CurvePoint>& points =
+            (profile.origin == Origin::kTimeline ? result.seen : result.points)[op.signature];
         points.insert(points.end(), op.points.begin(), op.points.end());
       }
     }
+    // What was never profiled is known from its runs alone.
+    for (const auto& [signature, points] : result.seen) result.points.try_emplace(signature, points);
     return result;
   }
 

@@ -2,7 +2,7 @@
 
 // The cost model that plans rest on: for every op of one graph and every device of one cluster, the curve that was
 // measured, or else the best guess there is:
-//   1. measured on this device's kind and fingerprint;
+//   1. measured on this device's kind and fingerprint, corrected by what real runs there showed;
 //   2. measured on another kind of the same sort (the same card slowed, "T4" for "T4@0.5", or with other
 //      software; else the GPU, or CPU, with
 //      the most of this graph), times the quotient of the two devices' rooflines at the same batch;

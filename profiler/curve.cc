@@ -111,4 +111,36 @@ CurvePoint Curve::at(std::int64_t batch) const {
   return between(above == points_.begin() ? origin_ : *(above - 1), *above, batch);
 }
 
+Curve corrected(const Curve& profile, const Curve& seen) {
+  std::vector<std::pair<double, double>> quotients;  // by log(batch)
+  for (const CurvePoint& point : seen.points()) {
+    const double seconds = profile.at(point.batch).time.value;
+    if (seconds > 0) {
+      quotients.emplace_back(std::log(static_cast<double>(std::max<std::int64_t>(point.batch, 1))),
+                             point.time.value / seconds);
+    }
+  }
+  if (quotients.empty()) return profile;
+  const auto quotient = [&](std::int64_t batch) {
+    const double x = std::log(static_cast<double>(std::max<std::int64_t>(batch, 1)));
+    if (x <= quotients.front().first) return quotients.front().second;
+    if (x >= quotients.back().first) return quotients.back().second;
+    const auto next = std::upper_bound(quotients.begin(), quotients.end(), std::pair(x, 0.0),
+                                       [](const auto& a, const auto& b) { return a.first < b.first; });
+    const auto before = next - 1;
+    return mix(before->second, next->second, (x - before->first) / (next->first - before->first));
+  };
+  std::vector<CurvePoint> points = profile.points();
+  for (const CurvePoint& point : seen.points()) {
+    points.push_back(profile.at(point.batch));
+    points.back().batch = point.batch;
+  }
+  for (CurvePoint& point : points) {
+    const double factor = quotient(point.batch);
+    point.time = point.time * factor;
+    point.spread = point.spread * factor;
+  }
+  return Curve(points);
+}
+
 }  // namespace motley

@@ -34,6 +34,11 @@ class Curve {
   double workspace_slope_ = 0;
 };
 
+// A curve measured op by op, corrected by what real runs showed: at the batches that ran the times seen, at the others
+// that were profiled the profile's times a factor. That is the quotient of the two at the batches that ran, between
+// which it moves evenly with log(batch) and beyond which it stays. Neither curve is empty; memory is the profile's.
+Curve corrected(const Curve& profile, const Curve& seen);
+
 // A straight line through points (x, y), weighted by 1 / y^2, with intercept and slope not negative.
 struct Line {
   double intercept = 0;

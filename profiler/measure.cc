@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "profiler/curve.h"
 #include "profiler/measure_plan.h"
 #include "profiler/signature.h"
@@ -21,13 +22,6 @@ constexpr double kNoSlowdown = 1.05;  // what waits less than that is noise
 
 Seconds wall_clock() {
   return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
 // The first run of an op takes its memory from the system, later ones find it cached, as all iterations after the first

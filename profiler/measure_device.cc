@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "profiler/catalogue.h"
 #include "profiler/measure.h"
+#include "runtime/control_group.h"
 #include "runtime/executor.h"
 #include "runtime/gloo_communicator.h"
-#include "runtime/control_group.h"
 #include "runtime/stopwatch.h"
 #include "runtime/version.h"
 
@@ -21,11 +22,6 @@ namespace motley {
 namespace {
 
 constexpr int kRepeats = 15;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // A pass over `floats` numbers into new memory.
 double pass_seconds(Executor& executor, Stopwatch& stopwatch, std::int64_t floats) {

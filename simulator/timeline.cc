@@ -1,12 +1,15 @@
 #include "simulator/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/statistics.h"
+#include "profiler/signature.h"
 
 namespace motley {
 
@@ -66,6 +69,45 @@ std::vector<Event> events_of(const proto::Timeline& timeline, std::int32_t itera
     return std::tuple(a.start.value, a.device, a.instruction) < std::tuple(b.start.value, b.device, b.instruction);
   });
   return events;
+}
+
+std::map<DeviceIndex, std::vector<ProfiledOp>> op_times(const Graph& graph, const Deployment& deployment,
+                                                        const proto::Timeline& measured) {
+  std::map<DeviceIndex, const Program*> programs;
+  for (const Program& program : deployment.programs) programs[program.device] = &program;
+  const Signatures signatures = signatures_of(graph);
+  std::map<std::tuple<DeviceIndex, std::int32_t, std::int64_t>, std::vector<double>> seconds;
+  for (const proto::TimelineEvent& event : measured.events()) {
+    const auto program = programs.find(event.device());
+    if (program == programs.end() || event.instruction() < 0 ||
+        event.instruction() >= static_cast<std::int32_t>(program->second->instructions.size())) {
+      throw Error(ErrorKind::kInvalidInput,
+                  "the measured timeline has instruction " + std::to_string(event.instruction()) + " of device " +
+                      std::to_string(event.device()) + ", which the deployment lacks: it is of another plan");
+    }
+    const Instruction& instruction = program->second->instructions[event.instruction()];
+    if (instruction.kind != InstructionKind::kCompute) continue;
+    const std::int32_t signature = signatures.of_op[instruction.op];
+    const std::int64_t batch = signatures.distinct[signature].depends_on_batch ? instruction.batch : 0;
+    seconds[{event.device(), signature, batch}].push_back(event.end() - event.start());
+  }
+  std::map<DeviceIndex, std::vector<ProfiledOp>> result;
+  std::int32_t last = kNone;
+  for (auto& [key, times] : seconds) {
+    const auto& [device, index, batch] = key;
+    const Signature& signature = signatures.distinct[index];
+    std::vector<ProfiledOp>& ops = result[device];
+    if (ops.empty() || last != index) ops.push_back({signature.hash, signature.text, signature.dtype, {}});
+    last = index;
+    CurvePoint point;
+    point.batch = batch;
+    point.repeats = static_cast<std::int32_t>(times.size());
+    point.time = Seconds(median(times));
+    for (double& time : times) time = std::abs(time - point.time.value);
+    point.spread = Seconds(median(times));
+    ops.back().points.push_back(point);
+  }
+  return result;
 }
 
 }  // namespace motley

@@ -4,8 +4,11 @@
 // compared instruction by instruction.
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
+#include "compiler/deployment.h"
+#include "profiler/profile.h"
 #include "proto/timeline.pb.h"
 #include "simulator/simulator.h"
 
@@ -22,5 +25,11 @@ std::int32_t typical_iteration(const proto::Timeline& timeline);
 
 // One iteration's events, by start, then device, then instruction.
 std::vector<Event> events_of(const proto::Timeline& timeline, std::int32_t iteration);
+
+// What the ops of each device took in the runs that `measured` holds, for the profile store (Origin::kTimeline): per
+// signature and batch the median over all such instructions and iterations. By device. Throws Error(kInvalidInput) when
+// an event is of an instruction that `deployment` lacks.
+std::map<DeviceIndex, std::vector<ProfiledOp>> op_times(const Graph& graph, const Deployment& deployment,
+                                                        const proto::Timeline& measured);
 
 }  // namespace motley

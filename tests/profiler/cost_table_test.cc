@@ -125,16 +125,6 @@ TEST_F(CostTableTest, NewSoftwareFallsBackOnTheOld) {
   EXPECT_FALSE(costs.op(op("layer1.mm"), 0, 8).measured);
 }
 
-TEST_F(CostTableTest, RealRunsCorrectTheProfile) {
-  store_.add(profile("T4", "layer1.mm", {point(4, 0.25), point(8, 0.5)}));
-  Profile seen = profile("T4", "layer1.mm", {point(8, 0.75)});
-  seen.origin = Origin::kTimeline;
-  store_.add(seen);
-  const CostTable costs(graph_, cluster({"T4"}), &store_);
-  EXPECT_DOUBLE_EQ(costs.op(op("layer1.mm"), 0, 8).time.value, 0.75);
-  EXPECT_DOUBLE_EQ(costs.op(op("layer1.mm"), 0, 4).time.value, 0.25);
-}
-
 TEST_F(CostTableTest, DeviceCostsAreMeasuredOrNominal) {
   Profile measured = profile("T4", "layer1.mm", {point(8, 0.25)});
   measured.device = {Seconds(1e-6), BytesPerSecond(1e9), Seconds(2e-6), Bytes(77)};
@@ -161,6 +151,30 @@ TEST_F(CostTableTest, UpdatesDoNotDependOnTheBatch) {
   const CostTable costs(graph_, cluster({"T4"}), nullptr);
   const OpId update = op("layer1.weight.update");
   EXPECT_EQ(costs.op(update, 0, 1).time, costs.op(update, 0, 999).time);
+}
+
+TEST_F(CostTableTest, RealRunsCorrectWhatWasProfiled) {
+  // Runs at 2 and 8 took 1.5 and 2 times what the profile says there.
+  store_.add(profile("T4", "layer1.mm", {point(1, 0.1), point(16, 1.6)}));
+  Profile seen = profile("T4", "layer1.mm", {point(2, 0.3), point(8, 1.6)});
+  seen.origin = Origin::kTimeline;
+  store_.add(seen);
+  const CostTable costs(graph_, cluster({"T4"}), &store_);
+  const auto seconds = [&](std::int64_t batch) { return costs.op(op("layer1.mm"), 0, batch).time.value; };
+  EXPECT_NEAR(seconds(1), 0.15, 1e-12);
+  EXPECT_NEAR(seconds(2), 0.3, 1e-12);
+  EXPECT_NEAR(seconds(4), (0.3 + (1.6 - 0.3) / 3), 1e-12);  // a curve is linear between the batches that it knows
+  EXPECT_NEAR(seconds(8), 1.6, 1e-12);
+  EXPECT_NEAR(seconds(16), 3.2, 1e-12);
+  EXPECT_EQ(costs.op(op("layer1.mm"), 0, 8).kept.value, 100);  // as profiled
+}
+
+TEST_F(CostTableTest, WhatWasNeverProfiledIsKnownFromRuns) {
+  Profile seen = profile("T4", "layer1.mm", {point(4, 0.5)});
+  seen.origin = Origin::kTimeline;
+  store_.add(seen);
+  const CostTable costs(graph_, cluster({"T4"}), &store_);
+  EXPECT_DOUBLE_EQ(costs.op(op("layer1.mm"), 0, 4).time.value, 0.5);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/support/chain_graph.h"
 
 namespace motley {
 namespace {
@@ -60,6 +61,35 @@ TEST_F(TimelineTest, GivesOneIterationsEventsByStart) {
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].instruction, 5);
   EXPECT_EQ(events[1].device, 1);
+}
+
+TEST_F(TimelineTest, TellsWhatOpsTookAsTheMedianOfEqualOnes) {
+  const Graph graph = support::chain_graph({.layers = 2});
+  Deployment deployment;
+  deployment.programs.resize(1);
+  const auto run = [&](const char* op) {
+    Instruction instruction;
+    instruction.op = support::op_named(graph, op);
+    instruction.batch = 3;
+    deployment.programs[0].instructions.push_back(instruction);
+  };
+  run("l0.relu");
+  run("l1.relu");  // an equal op
+  deployment.programs[0].instructions.push_back({.kind = InstructionKind::kScale});
+  proto::Timeline measured = timeline();
+  add(measured, 0, 0, 1, 0.0, 0.1);
+  add(measured, 0, 1, 1, 0.2, 0.5);
+  add(measured, 0, 2, 1, 0.5, 0.9);
+  add(measured, 0, 0, 2, 0.0, 0.2);
+  const auto times = op_times(graph, deployment, measured);
+  ASSERT_EQ(times.size(), 1U);
+  ASSERT_EQ(times.at(0).size(), 1U);  // no op, no entry
+  ASSERT_EQ(times.at(0)[0].points.size(), 1U);
+  EXPECT_EQ(times.at(0)[0].points[0].batch, 3);
+  EXPECT_NEAR(times.at(0)[0].points[0].time.value, 0.2, 1e-12);    // of 0.1, 0.2, 0.3
+  EXPECT_NEAR(times.at(0)[0].points[0].spread.value, 0.1, 1e-12);  // of 0.1, 0, 0.1
+  add(measured, 0, 3, 1, 0.9, 1.0);
+  EXPECT_THROW(op_times(graph, deployment, measured), Error);
 }
 
 }  // namespace
