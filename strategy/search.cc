@@ -1,14 +1,11 @@
 #include "strategy/search.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <unordered_set>
 
+#include "base/parallel.h"
 #include "strategy/alternatives.h"
 #include "strategy/baselines.h"
 #include "strategy/moves.h"
@@ -31,28 +28,13 @@ std::vector<Evaluation> evaluate_all(const Evaluator& evaluator, const std::vect
                                      const std::stop_token& stop) {
   std::vector<Evaluation> evaluations(strategies.size());
   std::vector<char> done(strategies.size(), 0);
-  std::atomic<std::size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failure_mutex;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < strategies.size() && !stop.stop_requested(); i = next++) {
-      try {
+  parallel_for(
+      strategies.size(), threads,
+      [&](std::size_t i) {
         evaluations[i] = evaluator.evaluate(strategies[i]);
         done[i] = 1;
-      } catch (...) {
-        const std::lock_guard lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
-        return;
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    const std::size_t count = std::min(strategies.size(), static_cast<std::size_t>(threads));
-    for (std::size_t t = 1; t < count; ++t) helpers.emplace_back(work);
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
+      },
+      stop);
   evaluations.resize(static_cast<std::size_t>(std::find(done.begin(), done.end(), 0) - done.begin()));
   return evaluations;
 }
@@ -62,8 +44,7 @@ class Search {
   Search(const Evaluator& evaluator, const SearchOptions& options)
       : evaluator_(evaluator),
         options_(options),
-        threads_(options.threads > 0 ? options.threads
-                                     : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
+        threads_(thread_count(options.threads)),
         work_(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), evaluator.batch())),
         moves_(evaluator, work_),
         random_(options.seed),
