@@ -20,9 +20,9 @@ Builder::Builder(const CompilerTables& tables, const Placement& placement, std::
     : tables_(tables),
       placement_(placement),
       batch_(batch),
-      writer_(tables),
+      writer_(tables, placement.everyone()),
       resharder_(writer_, placement),
-      forward_(tables.graph.ops.size() * static_cast<std::size_t>(tables.devices()), kNone),
+      forward_(tables.graph.ops.size() * static_cast<std::size_t>(placement.seats()), kNone),
       is_complete_(tables.tensors.size()) {}
 
 TaskGraph Builder::build(const Strategy& strategy) {

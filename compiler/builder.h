@@ -24,7 +24,7 @@ class Builder {
   // By tensor and device; few tensors need them.
   using Side = std::unordered_map<std::int64_t, NodeId>;
   std::int64_t key(TensorId tensor, DeviceIndex device) const {
-    return static_cast<std::int64_t>(tensor) * tables_.devices() + device;
+    return static_cast<std::int64_t>(tensor) * placement_.seats() + placement_.seat(device);
   }
   const TensorInfo& info(TensorId tensor) const { return tables_.tensors[static_cast<std::size_t>(tensor)]; }
   const Tensor& tensor(TensorId id) const { return tables_.graph.tensors[static_cast<std::size_t>(id)]; }

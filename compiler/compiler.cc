@@ -1,7 +1,9 @@
 #include "compiler/compiler.h"
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "base/error.h"
 #include "compiler/builder.h"
 #include "compiler/placement.h"
 #include "compiler/scheduler.h"
@@ -14,7 +16,7 @@ namespace {
 class Emitter {
  public:
   Emitter(const TaskGraph& graph, DeviceIndex devices)
-      : graph_(graph), devices_(devices), local_(graph.values.size(), kNone), by_device_(at(devices)) {
+      : graph_(graph), local_(graph.values.size(), kNone), by_device_(at(devices)) {
     std::vector<std::size_t> counts(at(devices));
     for (const Task& task : graph.tasks) {
       if (task.members != kNone) {
@@ -33,7 +35,6 @@ class Emitter {
       by_device_[at(device)].values.reserve(values[at(device)]);
       last_use_[at(device)].reserve(values[at(device)]);
     }
-    tags_.resize(at(devices) * at(devices));
   }
 
   Deployment run(const std::vector<TaskId>& order) {
@@ -99,8 +100,9 @@ class Emitter {
   }
 
   void emit_transfer(const Task& task) {
+    MOTLEY_CHECK(graph_.everyone.empty(), "a message between devices that stand for others");
     const auto [low, high] = std::minmax(task.device, task.peer);
-    const std::int32_t tag = tags_[at(low) * at(devices_) + at(high)]++;
+    const std::int32_t tag = tags_[static_cast<std::int64_t>(low) << 32 | high]++;
     Instruction& send = add(task, task.device, InstructionKind::kSend);
     operands(task.device, graph_.inputs_of(task), send.inputs);
     send.peer = task.peer;
@@ -114,7 +116,7 @@ class Emitter {
   void emit_collective(const Task& task) {
     const std::vector<DeviceIndex>& members = graph_.member_sets[at(task.members)];
     const std::size_t each = at(task.inputs) / members.size();
-    Collective collective{members, Bytes(0)};
+    Collective collective{graph_.everyone.empty() ? members : graph_.everyone, Bytes(0)};
     for (NodeId input : graph_.inputs_of(task).first(each)) collective.bytes += Bytes(value(input).bytes);
     for (std::size_t m = 0; m < members.size(); ++m) {
       Instruction& instruction = add(task, members[m], InstructionKind::kAllReduce);
@@ -134,11 +136,10 @@ class Emitter {
   }
 
   const TaskGraph& graph_;
-  DeviceIndex devices_;
   std::vector<ValueId> local_;  // by node: its value within its program
   std::vector<Program> by_device_;
-  std::vector<std::vector<std::int32_t>> last_use_;  // by device and value: the last instruction that has it
-  std::vector<std::int32_t> tags_;                   // by pair of devices: the next one
+  std::vector<std::vector<std::int32_t>> last_use_;      // by device and value: the last instruction that has it
+  std::unordered_map<std::int64_t, std::int32_t> tags_;  // by pair of devices: the next one
   Deployment deployment_;
 };
 
@@ -150,11 +151,18 @@ Compiler::~Compiler() = default;
 Compiler::Compiler(Compiler&&) noexcept = default;
 Compiler& Compiler::operator=(Compiler&&) noexcept = default;
 
-std::variant<Deployment, NotCompilable> Compiler::compile(const Strategy& strategy, std::int64_t batch) const {
-  std::variant<Placement, NotCompilable> placement = Placement::make(*tables_, strategy, batch);
-  if (auto* reason = std::get_if<NotCompilable>(&placement)) return std::move(*reason);
-  const TaskGraph tasks = Builder(*tables_, std::get<Placement>(placement), batch).build(strategy);
+std::variant<Deployment, NotCompilable> Compiler::compile(const Strategy& strategy, std::int64_t batch,
+                                                          Folding folding) const {
+  std::variant<Placement, NotCompilable> made = Placement::make(*tables_, strategy, batch);
+  if (auto* reason = std::get_if<NotCompilable>(&made)) return std::move(*reason);
+  Placement& placement = std::get<Placement>(made);
+  if (folding == Folding::kTwins) placement.fold(*tables_, strategy);
+  const TaskGraph tasks = Builder(*tables_, placement, batch).build(strategy);
   Deployment deployment = Emitter(tasks, tables_->devices()).run(schedule(tasks, tables_->devices()).order);
+  for (Program& program : deployment.programs) {
+    const std::span<const DeviceIndex> twins = placement.twins(program.device);
+    program.twins.assign(twins.begin(), twins.end());
+  }
   deployment.batch = batch;
   deployment.strategy_name = strategy.name;
   deployment.graph_fingerprint = tables_->graph.fingerprint;

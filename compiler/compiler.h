@@ -21,6 +21,14 @@ struct NotCompilable {
 
 struct CompilerTables;
 
+enum class Folding {
+  kNone,
+  // For simulation alone: where devices meet in all-reduces over all of them and nowhere else, those that cost the
+  // same, have as much memory and as many samples, share one program (Program::twins). What is simulated stays the
+  // same; a cluster of thousands takes hardly longer than one of a few.
+  kTwins,
+};
+
 // Holds what many compilations of one graph on one cluster share: a search makes one of these and calls compile()
 // thousands of times. Graph, cluster and costs must outlive it. Const functions are thread-safe.
 class Compiler {
@@ -34,7 +42,8 @@ class Compiler {
   // groups, unknown devices, weights not positive). Each program's order follows from one schedule of all devices: list
   // scheduling either by upward rank over compute and transfers (Topcuoglu, Hariri, Wu: HEFT, IEEE TPDS 2002, section
   // 4.1) or, when that gains nothing, in the graph's own order, which holds less memory.
-  std::variant<Deployment, NotCompilable> compile(const Strategy& strategy, std::int64_t batch) const;
+  std::variant<Deployment, NotCompilable> compile(const Strategy& strategy, std::int64_t batch,
+                                                  Folding folding = Folding::kNone) const;
 
  private:
   std::unique_ptr<const CompilerTables> tables_;

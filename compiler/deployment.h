@@ -66,6 +66,9 @@ struct Instruction {
 
 struct Program {
   DeviceIndex device = 0;
+  // Devices that run the same program in the same time, and have none of their own here (Folding::kTwins): for
+  // simulation alone. Their samples are others.
+  std::vector<DeviceIndex> twins;
   std::vector<Value> values;
   std::vector<Instruction> instructions;
   std::vector<ValueId> inputs;  // values of Graph::inputs that this device loads, with their sample ranges

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -107,7 +108,45 @@ std::variant<Placement, NotCompilable> Placement::make(const CompilerTables& tab
                          graph.groups[static_cast<std::size_t>(bond.user)].name +
                          " uses it under another placement: give both groups the same shares"};
   }
+  placement.take_seats(tables.devices());
   return placement;
+}
+
+void Placement::take_seats(DeviceIndex devices) {
+  seat_.assign(static_cast<std::size_t>(devices), kNone);
+  seats_ = 0;
+  for (const Replica& replica : replicas_) {
+    std::int32_t& seat = seat_[static_cast<std::size_t>(replica.device)];
+    if (seat == kNone) seat = seats_++;
+  }
+}
+
+void Placement::fold(const CompilerTables& tables, const Strategy& strategy) {
+  const auto elsewhere = [&](const Slot& slot) { return slot.first != slots_[0].first; };
+  const auto served = [](const GroupDecision& group) { return group.gradient != GradientMethod::kAllReduce; };
+  if (slots_.empty() || std::ranges::any_of(slots_, elsewhere) || std::ranges::any_of(strategy.groups, served)) return;
+  std::map<std::tuple<std::int32_t, std::int64_t, std::int64_t>, DeviceIndex> first_alike;
+  std::vector<Replica> kept;
+  for (const Replica& replica : replicas_) {
+    const Bytes memory = tables.cluster.devices[static_cast<std::size_t>(replica.device)].memory;
+    const auto [first, fresh] = first_alike.try_emplace(
+        {tables.costs.cost_class(replica.device), memory.value, replica.samples()}, replica.device);
+    if (fresh || kept.size() < 2) {
+      kept.push_back(replica);
+    } else {
+      twins_[first->second].push_back(replica.device);
+    }
+  }
+  if (twins_.empty()) return;
+  for (const Replica& replica : replicas_) everyone_.push_back(replica.device);
+  replicas_ = std::move(kept);
+  for (Slot& slot : slots_) slot.count = static_cast<std::int32_t>(replicas_.size());
+  take_seats(tables.devices());
+}
+
+std::span<const DeviceIndex> Placement::twins(DeviceIndex device) const {
+  const auto found = twins_.find(device);
+  return found == twins_.end() ? std::span<const DeviceIndex>() : found->second;
 }
 
 }  // namespace motley

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <variant>
 #include <vector>
@@ -39,17 +40,34 @@ class Placement {
     });
     return found != all.end() && found->device == device ? &*found : nullptr;
   }
+  // Keeps one replica of those that would run equal programs: see Folding::kTwins. At least two remain, so that they
+  // still meet.
+  void fold(const CompilerTables& tables, const Strategy& strategy);
+  // Whom the replicas stand for, ascending; empty when for themselves.
+  const std::vector<DeviceIndex>& everyone() const { return everyone_; }
+  std::span<const DeviceIndex> twins(DeviceIndex device) const;
+
+  // Devices that have a replica of any group are numbered through: their seats.
+  std::int32_t seats() const { return seats_; }
+  std::int32_t seat(DeviceIndex device) const { return seat_[static_cast<std::size_t>(device)]; }
+
   bool same(GroupId a, GroupId b) const {
     return slots_[static_cast<std::size_t>(a)].first == slots_[static_cast<std::size_t>(b)].first;
   }
 
  private:
+  void take_seats(DeviceIndex devices);
+
   struct Slot {
     std::int32_t first = 0;
     std::int32_t count = 0;
   };
   std::vector<Replica> replicas_;  // equal lists stand once
   std::vector<Slot> slots_;        // by group
+  std::vector<DeviceIndex> everyone_;
+  std::map<DeviceIndex, std::vector<DeviceIndex>> twins_;
+  std::int32_t seats_ = 0;
+  std::vector<std::int32_t> seat_;  // by device; kNone
 };
 
 }  // namespace motley

@@ -9,7 +9,7 @@ namespace motley {
 Resharder::Resharder(TaskWriter& writer, const Placement& placement)
     : writer_(writer),
       placement_(placement),
-      heads_(writer.tables().tensors.size() * static_cast<std::size_t>(writer.tables().devices()), kNone) {
+      heads_(writer.tables().tensors.size() * static_cast<std::size_t>(placement.seats()), kNone) {
   next_.reserve(4 * writer.tables().graph.ops.size());
   makers_.reserve(writer.tables().tensors.size());
   for (const TensorInfo& info : writer.tables().tensors) makers_.push_back(info.home);

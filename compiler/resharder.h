@@ -30,8 +30,8 @@ class Resharder {
 
  private:
   std::size_t slot(TensorId tensor, DeviceIndex device) const {
-    return static_cast<std::size_t>(tensor) * static_cast<std::size_t>(writer_.tables().devices()) +
-           static_cast<std::size_t>(device);
+    return static_cast<std::size_t>(tensor) * static_cast<std::size_t>(placement_.seats()) +
+           static_cast<std::size_t>(placement_.seat(device));
   }
   // The latest such value: what is put later stands for what was there.
   NodeId exact(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end) const;

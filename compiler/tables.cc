@@ -143,14 +143,17 @@ CompilerTables::CompilerTables(const Graph& g, const Cluster& c, const CostModel
   for (const Op& op : graph.ops) ops.push_back(op_info(graph, op, tensors));
   parameters = trained_parameters(graph);
   bonds = bonds_of(graph, tensors);
+  constexpr DeviceIndex kTabled = 256;
+  if (devices() > kTabled) return;
   for (DeviceIndex from = 0; from < devices(); ++from) {
-    for (DeviceIndex to = 0; to < devices(); ++to) {
-      const bool same = from == to;
-      latency.push_back(same ? Seconds(0)
-                             : cluster.latency(from, to) + costs.message_overhead(from) + costs.message_overhead(to));
-      seconds_per_byte.push_back(same ? 0 : 1 / cluster.bandwidth(from, to).value);
-    }
+    for (DeviceIndex to = 0; to < devices(); ++to) pairs_.push_back(measure(from, to));
   }
+}
+
+CompilerTables::Pair CompilerTables::measure(DeviceIndex from, DeviceIndex to) const {
+  if (from == to) return {};
+  const Seconds latency = cluster.latency(from, to) + costs.message_overhead(from) + costs.message_overhead(to);
+  return {latency.value, 1 / cluster.bandwidth(from, to).value};
 }
 
 double CompilerTables::all_reduce_seconds(std::span<const DeviceIndex> members, std::int64_t bytes) const {

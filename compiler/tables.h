@@ -57,8 +57,6 @@ struct CompilerTables {
   std::vector<OpInfo> ops;
   std::vector<ParameterInfo> parameters;  // in the order in which their gradients become ready
   std::vector<Bond> bonds;
-  std::vector<Seconds> latency;          // from * devices + to, both ends' message overhead included
-  std::vector<double> seconds_per_byte;  // likewise; 0 on the diagonal
 
   std::int32_t devices() const { return static_cast<std::int32_t>(cluster.devices.size()); }
   std::int64_t bytes(TensorId tensor, std::int64_t samples) const {
@@ -67,11 +65,20 @@ struct CompilerTables {
     return graph.tensors[static_cast<std::size_t>(tensor)].bytes(samples).value;
   }
   double transfer_seconds(DeviceIndex from, DeviceIndex to, std::int64_t bytes) const {
-    const std::size_t pair = static_cast<std::size_t>(from) * cluster.devices.size() + static_cast<std::size_t>(to);
-    return latency[pair].value + seconds_per_byte[pair] * static_cast<double>(bytes);
+    const std::size_t place = static_cast<std::size_t>(from) * cluster.devices.size() + static_cast<std::size_t>(to);
+    const Pair pair = pairs_.empty() ? measure(from, to) : pairs_[place];
+    return pair.latency + pair.per_byte * static_cast<double>(bytes);
   }
   // Ring all-reduce: 2(n-1) steps of bytes/n each over the slowest pair of neighbours (Patarasuk, Yuan: JPDC 2009).
   double all_reduce_seconds(std::span<const DeviceIndex> members, std::int64_t bytes) const;
+
+ private:
+  struct Pair {          // of two devices; nothing from one to itself
+    double latency = 0;  // seconds, both ends' message overhead included
+    double per_byte = 0;
+  };
+  Pair measure(DeviceIndex from, DeviceIndex to) const;
+  std::vector<Pair> pairs_;  // from * devices + to; none of many devices, whose pairs are worked out when they are met
 };
 
 }  // namespace motley

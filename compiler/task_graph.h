@@ -53,6 +53,7 @@ struct TaskGraph {
   std::vector<Task> tasks;
   std::vector<NodeId> operands;
   std::vector<std::vector<DeviceIndex>> member_sets;
+  std::vector<DeviceIndex> everyone;             // whom all member sets stand for, if not for themselves (Folding)
   std::vector<std::pair<TaskId, TaskId>> order;  // first before second, though no value says so
   std::vector<NodeId> inputs;                    // values of Graph::inputs
   std::vector<ProgramEdge> losses;

@@ -1,10 +1,12 @@
 #include "compiler/task_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace motley {
 
-TaskWriter::TaskWriter(const CompilerTables& tables) : tables_(tables) {
+TaskWriter::TaskWriter(const CompilerTables& tables, std::vector<DeviceIndex> everyone) : tables_(tables) {
+  graph_.everyone = std::move(everyone);
   const std::size_t guess = 4 * tables.graph.ops.size();
   graph_.tasks.reserve(guess);
   graph_.values.reserve(guess);
@@ -148,7 +150,7 @@ std::vector<NodeId> TaskWriter::all_reduce(OpId op, std::span<const DeviceIndex>
   add_task({.kind = InstructionKind::kAllReduce,
             .op = op,
             .members = set,
-            .seconds = tables_.all_reduce_seconds(members, bytes)},
+            .seconds = tables_.all_reduce_seconds(graph_.everyone.empty() ? members : graph_.everyone, bytes)},
            inputs, outputs);
   return outputs;
 }

@@ -13,7 +13,8 @@ namespace motley {
 
 class TaskWriter {
  public:
-  explicit TaskWriter(const CompilerTables& tables);
+  // `everyone`: as in TaskGraph.
+  explicit TaskWriter(const CompilerTables& tables, std::vector<DeviceIndex> everyone = {});
 
   const CompilerTables& tables() const { return tables_; }
   const TaskValue& at(NodeId value) const { return graph_.values[static_cast<std::size_t>(value)]; }

@@ -29,6 +29,8 @@ class CostModel {
   virtual Seconds message_overhead(DeviceIndex device) const = 0;
   // Memory of the process and the device context before any tensor.
   virtual Bytes context(DeviceIndex device) const = 0;
+  // Devices of one class cost the same for everything. Without further knowledge no two are alike.
+  virtual std::int32_t cost_class(DeviceIndex device) const { return device; }
 };
 
 }  // namespace motley

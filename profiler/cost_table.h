@@ -48,6 +48,7 @@ class CostTable : public CostModel {
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override;
   Seconds message_overhead(DeviceIndex device) const override;
   Bytes context(DeviceIndex device) const override;
+  std::int32_t cost_class(DeviceIndex device) const override { return table_of_[device]; }
 
   const CostBasis& basis(DeviceIndex device) const { return *tables_[table_of_[device]].basis; }
 

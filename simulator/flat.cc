@@ -88,8 +88,9 @@ class FlatBuilder {
       case InstructionKind::kCompute: {
         const OpCost cost = costs_.op(instruction.op, program.device, instruction.batch);
         memory = {cost.kept.value, cost.workspace.value};
-        flat_.op_seconds += cost.time.value;
-        if (!cost.measured) flat_.estimated_op_seconds += cost.time.value;
+        const double all = cost.time.value * static_cast<double>(1 + program.twins.size());
+        flat_.op_seconds += all;
+        if (!cost.measured) flat_.estimated_op_seconds += all;
         return cost.time.value;
       }
       case InstructionKind::kSlice: {
@@ -194,7 +195,11 @@ class FlatBuilder {
 
   void add_collective(CollectiveId id) {
     const Collective& collective = deployment_.collectives[id];
-    MOTLEY_CHECK(flat_.members[id].size() == collective.members.size(),
+    std::size_t entered = 0;
+    for (std::int32_t member : flat_.members[id]) {
+      entered += 1 + deployment_.programs[flat_.steps[member].program].twins.size();
+    }
+    MOTLEY_CHECK(entered == collective.members.size(),
                  "collective " + std::to_string(id) + " is not entered once by each of its members");
     const auto first_phase = static_cast<std::int32_t>(flat_.phases.size());
     const std::vector<DeviceIndex> order = ring_order(collective.members, cluster_);

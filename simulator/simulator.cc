@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "simulator/engine.h"
 
@@ -75,6 +76,17 @@ std::string reason_of(const Graph& graph, const Cluster& cluster, const MemoryLa
   return text;
 }
 
+// Devices, twins among them, ascending, with the places of their programs.
+std::vector<std::pair<DeviceIndex, std::int32_t>> by_device(const Deployment& deployment) {
+  std::vector<std::pair<DeviceIndex, std::int32_t>> devices;
+  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
+    devices.emplace_back(deployment.programs[p].device, p);
+    for (DeviceIndex twin : deployment.programs[p].twins) devices.emplace_back(twin, p);
+  }
+  std::sort(devices.begin(), devices.end());
+  return devices;
+}
+
 }  // namespace
 
 SimulationResult simulate(const Graph& graph, const Cluster& cluster, const CostModel& costs,
@@ -99,16 +111,16 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
   engine.run();
 
   result.iteration = Seconds(engine.end());
-  for (double seconds : flat.busy) result.busy.push_back(Seconds(seconds));
   for (ChannelIndex channel = 0; channel < cluster.channel_count(); ++channel) {
     result.channel_bytes.push_back(Bytes(std::llround(engine.network().carried(channel))));
   }
   if (flat.op_seconds > 0) result.estimated_share = flat.estimated_op_seconds / flat.op_seconds;
 
   const std::vector<std::vector<std::int32_t>> live = ledger.live_at_peak();
-  for (std::int32_t p = 0; p < static_cast<std::int32_t>(deployment.programs.size()); ++p) {
+  for (const auto& [device, p] : by_device(deployment)) {
+    result.busy.push_back(Seconds(flat.busy[p]));
     DeviceMemory memory;
-    memory.device = deployment.programs[p].device;
+    memory.device = device;
     memory.peak = Bytes(ledger.peak(p));
     memory.capacity = cluster.devices[memory.device].memory;
     memory.peak_instruction = ledger.peak_instruction(p) - flat.first[p];

@@ -47,8 +47,8 @@ struct SimulationResult {
   Seconds iteration;  // from the first instruction's start to the last one's end
   bool feasible = true;
   std::vector<std::string> reasons;  // when infeasible: "big/0 needs 18.2 GiB of 16.0 GiB (2.2 GiB over): 9.1 GiB ..."
-  std::vector<DeviceMemory> memory;  // one per program
-  std::vector<Seconds> busy;         // compute time per program
+  std::vector<DeviceMemory> memory;  // one per device with a program or a twin, ascending
+  std::vector<Seconds> busy;         // compute time, likewise
   std::vector<Bytes> channel_bytes;  // carried by each channel
   double estimated_share = 0;        // of the compute time on the programs, how much rests on estimates
   std::vector<Event> events;         // by start, then device, then instruction

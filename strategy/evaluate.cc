@@ -32,7 +32,7 @@ Evaluator::Evaluator(const Graph& graph, const Cluster& cluster, const CostModel
 Evaluation Evaluator::evaluate(const Strategy& strategy) const {
   Evaluation evaluation;
   evaluation.strategy = strategy;
-  auto compiled = compiler_.compile(strategy, batch_);
+  auto compiled = compiler_.compile(strategy, batch_, Folding::kTwins);
   if (auto* failure = std::get_if<NotCompilable>(&compiled)) {
     evaluation.not_compilable = std::move(failure->reason);
   } else {

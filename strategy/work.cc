@@ -1,6 +1,7 @@
 #include "strategy/work.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace motley {
@@ -10,13 +11,22 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
   const auto devices = static_cast<DeviceIndex>(cluster.devices.size());
   std::vector<GroupWork> work(graph.groups.size());
   for (GroupWork& group : work) group.seconds.assign(devices, 0);
+  std::map<std::int32_t, DeviceIndex> first_of_class;
+  std::vector<DeviceIndex> first_alike;  // the first device that costs the same
+  first_alike.reserve(cluster.devices.size());
+  for (DeviceIndex device = 0; device < devices; ++device) {
+    first_alike.push_back(first_of_class.try_emplace(costs.cost_class(device), device).first->second);
+  }
+  std::vector<OpCost> alike(devices);  // of the op at hand, by the first device of a class
   for (std::size_t o = 0; o < graph.ops.size(); ++o) {
     const Op& op = graph.ops[o];
     if (op.group == kNone) continue;
     GroupWork& group = work[op.group];
     std::int64_t kept = 0;
     for (DeviceIndex device = 0; device < devices; ++device) {
-      const OpCost cost = costs.op(static_cast<OpId>(o), device, batch);
+      const DeviceIndex like = first_alike[device];
+      if (like == device) alike[device] = costs.op(static_cast<OpId>(o), device, batch);
+      const OpCost& cost = alike[like];
       group.seconds[device] += cost.time.value;
       kept = std::max(kept, cost.kept.value);
     }

@@ -1,5 +1,6 @@
 #include "tests/support/fixed_costs.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,11 @@ OpCost FixedCosts::op(OpId op, DeviceIndex device, std::int64_t batch) const {
 Seconds FixedCosts::memory_pass(DeviceIndex, Bytes bytes) const { return bytes / memory_rate; }
 Seconds FixedCosts::message_overhead(DeviceIndex) const { return overhead; }
 Bytes FixedCosts::context(DeviceIndex) const { return context_bytes; }
+
+std::int32_t FixedCosts::cost_class(DeviceIndex device) const {
+  const double speed = speeds[static_cast<std::size_t>(device)];
+  return static_cast<std::int32_t>(std::find(speeds.begin(), speeds.end(), speed) - speeds.begin());
+}
 
 Cluster star_cluster(int count, std::vector<BytesPerSecond> bandwidths, Seconds latency, Bytes memory) {
   Cluster cluster;

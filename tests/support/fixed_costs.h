@@ -28,6 +28,7 @@ class FixedCosts : public CostModel {
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override;
   Seconds message_overhead(DeviceIndex device) const override;
   Bytes context(DeviceIndex device) const override;
+  std::int32_t cost_class(DeviceIndex device) const override;  // by speed
 
  private:
   std::vector<char> is_update_;
