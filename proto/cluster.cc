@@ -4,14 +4,15 @@
 #include <cmath>
 #include <set>
 
-#include "base/error.h"
 #include "base/suggest.h"
 
 namespace motley {
 namespace {
 
+std::string about(const Cluster& cluster) { return (cluster.source.empty() ? "cluster" : cluster.source) + ": "; }
+
 [[noreturn]] void refuse(const Cluster& cluster, const std::string& message) {
-  throw Error(ErrorKind::kInvalidInput, (cluster.source.empty() ? "cluster" : cluster.source) + ": " + message);
+  throw Error(ErrorKind::kInvalidInput, about(cluster) + message);
 }
 
 VertexIndex vertex_count(const Cluster& cluster) {
@@ -33,7 +34,9 @@ void fill_devices(Cluster& cluster) {
 }
 
 void check_vertices(const Cluster& cluster) {
-  if (cluster.devices.empty()) refuse(cluster, "there are no devices: list at least one node with devices");
+  if (cluster.devices.empty()) {
+    throw UnusableCluster(about(cluster) + "there are no devices: list at least one node with devices");
+  }
   std::set<std::string> names;
   for (VertexIndex v = 0; v < vertex_count(cluster); ++v) {
     const std::string name = cluster.vertex_name(v);
@@ -114,8 +117,7 @@ DeviceIndex Cluster::device_named(const std::string& name) const {
     if (devices[i].name == name) return static_cast<DeviceIndex>(i);
     names.push_back(devices[i].name);
   }
-  std::string message = (source.empty() ? "cluster" : source) + ": there is no device " + name +
-                        did_you_mean(name, names) + "; its devices are";
+  std::string message = about(*this) + "there is no device " + name + did_you_mean(name, names) + "; its devices are";
   constexpr std::size_t kShown = 16;
   for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) message += " " + names[i];
   if (names.size() > kShown) message += " and " + std::to_string(names.size() - kShown) + " more";
@@ -133,14 +135,24 @@ Seconds Cluster::shortfall(std::span<const ChannelIndex> route, double bytes) co
   return Seconds(bytes / rate - bytes / width);
 }
 
+std::optional<double> Cluster::price() const {
+  double sum = 0;
+  for (const Node& node : nodes) sum += node.price;
+  for (const Device& device : devices) {
+    if (!device.price) return std::nullopt;
+    sum += *device.price;
+  }
+  return sum;
+}
+
 void Cluster::finish() {
   fill_devices(*this);
   check_vertices(*this);
   check_links(*this);
   routes_ = Routes(*this);
   if (const auto pair = routes_.unjoined(*this)) {
-    refuse(*this, "no path of links joins " + devices[pair->first].name + " and " + devices[pair->second].name +
-                      ": add a link between their nodes or through a switch");
+    throw UnusableCluster(about(*this) + "no path of links joins " + devices[pair->first].name + " and " +
+                          devices[pair->second].name + ": add a link between their nodes or through a switch");
   }
 }
 

@@ -1,8 +1,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,12 +16,17 @@ namespace {
 
 class Reader {
  public:
-  Reader(const std::string& source, KindLookup lookup) : lookup_(lookup) { cluster_.source = source; }
+  Reader(const std::string& source, KindLookup lookup, const ClusterChanges& changes)
+      : lookup_(lookup), changes_(changes) {
+    cluster_.source = source;
+  }
 
   Cluster read(const YAML::Node& root) {
-    check_map(root, "a cluster", {"nodes", "switches", "links"});
+    check_map(root, "a cluster", {"nodes", "switches", "links", "prices"});
+    if (root["prices"]) read_prices(root["prices"]);
     std::vector<YAML::Node> rows = list(root["nodes"], root, "nodes");
-    for (const YAML::Node& row : rows) read_node(row);
+    for (const YAML::Node& row : rows) read_nodes(row);
+    check_changes(root);
     if (root["switches"]) {
       for (const YAML::Node& name : list(root["switches"], root, "switches")) {
         cluster_.switches.push_back(new_name(name, "a switch's name"));
@@ -115,32 +119,95 @@ class Reader {
     return value;
   }
 
-  std::int64_t count(const YAML::Node& node) const {
-    constexpr std::int64_t kMost = 4096;
+  std::int64_t count(const YAML::Node& node, std::int64_t most) const {
     std::int64_t number = 0;
-    if (!YAML::convert<std::int64_t>::decode(node, number) || number < 1 || number > kMost) {
-      refuse(node, "count is a whole number from 1 to " + std::to_string(kMost) + ", not \"" +
+    if (!YAML::convert<std::int64_t>::decode(node, number) || number < 1 || number > most) {
+      refuse(node, "count is a whole number from 1 to " + std::to_string(most) + ", not \"" +
                        (node.IsScalar() ? node.Scalar() : "a list") + "\"");
     }
     return number;
   }
 
-  void read_node(const YAML::Node& row) {
-    check_map(row, "a node", {"name", "devices", "peer"});
+  double price(const YAML::Node& node) const {
+    double number = 0;
+    if (!YAML::convert<double>::decode(node, number) || !(number >= 0) || !std::isfinite(number)) {
+      refuse(node, "a price is a number per hour, 0 or more");
+    }
+    return number;
+  }
+
+  void read_prices(const YAML::Node& rows) {
+    if (!rows.IsMap()) refuse(rows, "prices is written as {KIND: NUMBER, ...}: of one such device per hour");
+    for (const auto& entry : rows) prices_[text(entry.first, "a kind")] = price(entry.second);
+  }
+
+  // A node, or as many like it as it counts.
+  void read_nodes(const YAML::Node& row) {
+    constexpr std::int64_t kMost = 65536;
+    check_map(row, "a node", {"name", "count", "devices", "peer", "price"});
     required(row, "name", "this node");
-    const auto node = static_cast<std::int32_t>(cluster_.nodes.size());
-    cluster_.nodes.push_back({new_name(row["name"], "a node's name"), {}});
-    const std::string& name = cluster_.nodes.back().name;
+    const std::string name = new_name(row["name"], "a node's name");
     if (name.find('/') != std::string::npos) {
       refuse(row["name"],
              "a node's name has no \"/\": that is for its devices, as in " + name.substr(0, name.find('/')) + "/0");
     }
     if (!row["devices"]) refuse(row, "node " + name + " has no devices: add devices: {kind: KIND, count: N}");
-    const Peer peer = read_peer(row["peer"]);
-    if (row["devices"].IsSequence()) {
-      for (const YAML::Node& entry : row["devices"]) read_devices(entry, node, peer);
+    std::vector<std::string>& members = alike_[name];
+    const auto changed = changes_.nodes.find(name);
+    if (!row["count"] && changed == changes_.nodes.end()) {
+      members = {name};
     } else {
-      read_devices(row["devices"], node, peer);
+      const std::int64_t n = changed != changes_.nodes.end() ? changed->second : count(row["count"], kMost);
+      for (std::int64_t i = 0; i < n; ++i) members.push_back(name + "-" + std::to_string(i));
+    }
+    for (const std::string& member : members) {
+      if (member != name && !lines_.emplace(member, row.Mark().line + 1).second) {
+        refuse(row, "the name " + member + " is taken: take another than " + name);
+      }
+      if (changes_.lost.contains(member)) {
+        lost_.insert(member);
+      } else {
+        read_node(row, name, member);
+      }
+    }
+  }
+
+  void read_node(const YAML::Node& row, const std::string& name, const std::string& member) {
+    const auto node = static_cast<std::int32_t>(cluster_.nodes.size());
+    cluster_.nodes.push_back({member, {}, row["price"] ? price(row["price"]) : 0});
+    const Peer peer = read_peer(row["peer"]);
+    standing_ = 0;
+    if (row["devices"].IsSequence()) {
+      if (changes_.devices.contains(name) && row["devices"].size() > 1) {
+        refuse(row["devices"], "node " + name + " has devices of several entries: it cannot be said how many of which");
+      }
+      for (const YAML::Node& entry : row["devices"]) read_devices(entry, node, name, peer);
+    } else {
+      read_devices(row["devices"], node, name, peer);
+    }
+  }
+
+  // What was to be changed must have been there.
+  void check_changes(const YAML::Node& root) const {
+    std::vector<std::string> nodes;
+    for (const auto& [name, members] : alike_) nodes.push_back(name);
+    const auto check_node = [&](const std::string& name) {
+      if (!alike_.contains(name)) refuse(root, "there is no node " + name + did_you_mean(name, nodes) + " to change");
+    };
+    for (const auto& [name, n] : changes_.nodes) check_node(name);
+    for (const auto& [name, n] : changes_.devices) check_node(name);
+    for (const auto& [name, kind] : changes_.kinds) {
+      if (!alike_.contains(name) && !kinds_.contains(name)) {
+        std::vector<std::string> names(kinds_.begin(), kinds_.end());
+        names.insert(names.end(), nodes.begin(), nodes.end());
+        refuse(root, "there is no node or kind of device " + name + did_you_mean(name, names) + " to change");
+      }
+    }
+    for (const std::string& name : changes_.lost) {
+      if (lost_.contains(name)) continue;
+      std::vector<std::string> names;
+      for (const Node& node : cluster_.nodes) names.push_back(node.name);
+      refuse(root, "there is no node " + name + did_you_mean(name, names) + " to lose");
     }
   }
 
@@ -162,24 +229,34 @@ class Reader {
     return peer;
   }
 
-  void read_devices(const YAML::Node& row, std::int32_t node, const Peer& peer) {
-    check_map(row, "devices", {"kind", "count", "memory", "nvlink"});
-    const std::string kind = required(row, "kind", "this device");
-    const std::int64_t n = row["count"] ? count(row["count"]) : 1;
+  // `name`: the node's, as the file has it.
+  void read_devices(const YAML::Node& row, std::int32_t node, const std::string& name, const Peer& peer) {
+    constexpr std::int64_t kMost = 4096;
+    check_map(row, "devices", {"kind", "count", "memory", "nvlink", "price"});
+    std::string kind = required(row, "kind", "this device");
+    kinds_.insert(kind);
+    bool replaced = false;
+    for (const std::string& of : {name, std::string(kind)}) {
+      const auto change = changes_.kinds.find(of);
+      if (change == changes_.kinds.end() || replaced) continue;
+      replaced = change->second != kind;
+      kind = change->second;
+    }
+    std::int64_t n = row["count"] ? count(row["count"], kMost) : 1;
+    if (changes_.devices.contains(name)) n = changes_.devices.at(name);
     const KindDefaults defaults = lookup_ != nullptr ? lookup_(kind) : KindDefaults{};
     Bytes memory = defaults.memory;
-    if (row["memory"]) memory = quantity(row["memory"], "memory", parse_bytes);
+    if (row["memory"] && !replaced) memory = quantity(row["memory"], "memory", parse_bytes);
     if (memory.value <= 0) {
       const std::string meant = defaults.suggestion.empty() ? "" : " (did you mean " + defaults.suggestion + "?)";
       refuse(row["kind"], "the device catalogue has no memory size for the kind " + kind + meant +
                               ": take a kind of the catalogue, or add memory: SIZE");
     }
     const auto first = static_cast<DeviceIndex>(cluster_.devices.size());
-    std::int64_t standing = 0;
-    for (const Device& device : cluster_.devices) standing += device.node == node ? 1 : 0;
+    const std::optional<double> each = device_price(row, kind, node, replaced);
     for (std::int64_t i = 0; i < n; ++i) {
-      const std::string name = cluster_.nodes[node].name + "/" + std::to_string(standing + i);
-      cluster_.devices.push_back({name, kind, node, memory});
+      cluster_.devices.push_back(
+          {cluster_.nodes[node].name + "/" + std::to_string(standing_++), kind, node, memory, each});
     }
     if (!peer.none) {
       const BytesPerSecond bandwidth = peer.bandwidth.value_or(defaults.host_bandwidth);
@@ -193,11 +270,24 @@ class Reader {
       }
     }
     BytesPerSecond nvlink = defaults.nvlink;
-    if (row["nvlink"]) {
+    if (row["nvlink"] && !replaced) {
       const bool none = row["nvlink"].IsScalar() && row["nvlink"].Scalar() == "none";
       nvlink = none ? BytesPerSecond{} : quantity(row["nvlink"], "nvlink", parse_bytes_per_second);
     }
     if (nvlink.value > 0 && n > 1) join_peers(first, n, nvlink);
+  }
+
+  // Of one device. That of the whole node does not hold for another kind.
+  std::optional<double> device_price(const YAML::Node& row, const std::string& kind, std::int32_t node,
+                                     bool replaced) const {
+    const auto of_kind = [&](const std::string& name) {
+      const auto found = prices_.find(name);
+      return found == prices_.end() ? std::nullopt : std::optional(found->second);
+    };
+    if (row["price"] && !replaced) return price(row["price"]);
+    const bool whole = cluster_.nodes[node].price > 0 && !row["price"] && !of_kind(row["kind"].Scalar());
+    if (whole) return replaced ? std::nullopt : std::optional(0.0);
+    return of_kind(kind);
   }
 
   // Two devices get a link of their own; more meet in a crossbar, so that what one of them sends to several others
@@ -227,9 +317,6 @@ class Reader {
       refuse(row, "a link says between: [A, B], the two nodes, switches or devices that it joins");
     }
     Link link;
-    link.a = vertex(row["between"][0]);
-    link.b = vertex(row["between"][1]);
-    if (link.a == link.b) refuse(row["between"], "this link joins " + cluster_.vertex_name(link.a) + " to itself");
     required(row, "bandwidth", "this link");
     required(row, "latency", "this link");
     link.bandwidth = quantity(row["bandwidth"], "bandwidth", parse_bytes_per_second);
@@ -246,7 +333,34 @@ class Reader {
       }
     }
     if (row["curve"]) read_curve(row["curve"], link);
-    cluster_.links.push_back(link);
+    add_between(row["between"], link);
+  }
+
+  // One link, or one for each node of an end that stands for several.
+  void add_between(const YAML::Node& ends, const Link& link) {
+    const std::vector<std::string> from = members(ends[0]);
+    const std::vector<std::string> to = members(ends[1]);
+    if (from.size() > 1 && to.size() > 1) {
+      refuse(ends, "this link joins several nodes to several: let them meet in a switch");
+    }
+    const auto gone = [&](const std::string& end) { return lost_.contains(end.substr(0, end.find('/'))); };
+    for (std::size_t i = 0; i < from.size() * to.size(); ++i) {
+      const std::string& a = from[from.size() > 1 ? i : 0];
+      const std::string& b = to[to.size() > 1 ? i : 0];
+      if (gone(a) || gone(b)) continue;
+      Link one = link;
+      one.a = vertex(ends[0], a);
+      one.b = vertex(ends[1], b);
+      if (one.a == one.b) refuse(ends, "this link joins " + a + " to itself");
+      if (!link.name.empty() && from.size() * to.size() > 1) one.name += "-" + std::to_string(i);
+      cluster_.links.push_back(std::move(one));
+    }
+  }
+
+  std::vector<std::string> members(const YAML::Node& end) const {
+    const std::string name = text(end, "an end of a link");
+    const auto several = alike_.find(name);
+    return several == alike_.end() ? std::vector{name} : several->second;
   }
 
   void read_curve(const YAML::Node& rows, Link& link) const {
@@ -266,8 +380,7 @@ class Reader {
     }
   }
 
-  VertexIndex vertex(const YAML::Node& node) const {
-    const std::string name = text(node, "an end of a link");
+  VertexIndex vertex(const YAML::Node& node, const std::string& name) const {
     const auto found = vertices_.find(name);
     if (found != vertices_.end()) return found->second;
     std::vector<std::string> names;
@@ -276,26 +389,23 @@ class Reader {
   }
 
   KindLookup lookup_;
+  const ClusterChanges& changes_;
   Cluster cluster_;
-  std::map<std::string, int> lines_;  // of nodes and switches
+  std::map<std::string, int> lines_;                       // of nodes and switches
+  std::map<std::string, std::vector<std::string>> alike_;  // by a node's name in the file: the nodes it stands for
+  std::map<std::string, double> prices_;                   // by kind
+  std::set<std::string> kinds_;                            // that the file has
+  std::set<std::string> lost_;                             // nodes
+  std::int64_t standing_ = 0;                              // devices of the node at hand
   std::set<std::string> link_names_;
   std::map<std::string, VertexIndex> vertices_;
   std::vector<Pending> pending_;
 };
 
-// Exact and still readable: base units, the fewest digits that read back as the same number.
-std::string exact(double value, const char* unit) {
-  char buffer[64];
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
-    if (std::strtod(buffer, nullptr) == value) break;
-  }
-  return buffer + std::string(unit);
-}
-
 }  // namespace
 
-Cluster parse_cluster(const std::string& yaml, const std::string& source, KindLookup lookup) {
+Cluster parse_cluster(const std::string& yaml, const std::string& source, KindLookup lookup,
+                      const ClusterChanges& changes) {
   YAML::Node root;
   try {
     root = YAML::Load(yaml);
@@ -303,47 +413,11 @@ Cluster parse_cluster(const std::string& yaml, const std::string& source, KindLo
     throw Error(ErrorKind::kInvalidInput, source + ":" + std::to_string(error.mark.line + 1) +
                                               ": this is no YAML: " + error.msg + "; docs/cluster.md shows the form");
   }
-  return Reader(source, lookup).read(root);
+  return Reader(source, lookup, changes).read(root);
 }
 
-Cluster read_cluster(const std::string& path, KindLookup lookup) {
-  return parse_cluster(read_file(path), path, lookup);
-}
-
-std::string to_yaml(const Cluster& cluster) {
-  YAML::Emitter out;
-  out << YAML::BeginMap << YAML::Key << "nodes" << YAML::Value << YAML::BeginSeq;
-  for (const Node& node : cluster.nodes) {
-    out << YAML::BeginMap << YAML::Key << "name" << YAML::Value << node.name;
-    out << YAML::Key << "devices" << YAML::Value << YAML::BeginSeq;
-    for (const DeviceIndex index : node.devices) {
-      const Device& device = cluster.devices[index];
-      out << YAML::Flow << YAML::BeginMap << YAML::Key << "kind" << YAML::Value << device.kind;
-      out << YAML::Key << "memory" << YAML::Value << std::to_string(device.memory.value) + "B";
-      out << YAML::Key << "nvlink" << YAML::Value << "none" << YAML::EndMap;
-    }
-    out << YAML::EndSeq << YAML::Key << "peer" << YAML::Value << "none" << YAML::EndMap;
-  }
-  out << YAML::EndSeq << YAML::Key << "switches" << YAML::Value << YAML::Flow << cluster.switches;
-  out << YAML::Key << "links" << YAML::Value << YAML::BeginSeq;
-  for (const Link& link : cluster.links) {
-    out << YAML::Flow << YAML::BeginMap << YAML::Key << "name" << YAML::Value << link.name;
-    out << YAML::Key << "between" << YAML::Value << YAML::Flow
-        << std::vector<std::string>{cluster.vertex_name(link.a), cluster.vertex_name(link.b)};
-    out << YAML::Key << "bandwidth" << YAML::Value << exact(link.bandwidth.value, "B/s");
-    out << YAML::Key << "latency" << YAML::Value << exact(link.latency.value, "s");
-    out << YAML::Key << "duplex" << YAML::Value << (link.full_duplex ? "full" : "half");
-    if (!link.curve.empty()) {
-      out << YAML::Key << "curve" << YAML::Value << YAML::Flow << YAML::BeginMap;
-      for (const RatePoint& point : link.curve) {
-        out << YAML::Key << std::to_string(point.bytes.value) + "B" << YAML::Value << exact(point.rate.value, "B/s");
-      }
-      out << YAML::EndMap;
-    }
-    out << YAML::EndMap;
-  }
-  out << YAML::EndSeq << YAML::EndMap;
-  return out.c_str() + std::string("\n");
+Cluster read_cluster(const std::string& path, KindLookup lookup, const ClusterChanges& changes) {
+  return parse_cluster(read_file(path), path, lookup, changes);
 }
 
 }  // namespace motley

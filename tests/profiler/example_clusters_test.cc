@@ -65,5 +65,11 @@ TEST(ExampleClusters, ZonesMeetOnOneSlowWay) {
   EXPECT_DOUBLE_EQ(c.bandwidth("east-1/0", "west-0/2"), 5e9 / 8);
 }
 
+TEST(ExampleClusters, TenThousandDevicesInHalls) {
+  const ExampleCluster c("ten-thousand.yaml");
+  EXPECT_THAT(c.way("a-0/0", "e-249/7"),
+              ElementsAre("a-0/0-a-0", "a-0-hall-a", "uplink-a", "<uplink-e", "<e-249-hall-e", "<e-249/7-e-249"));
+}
+
 }  // namespace
 }  // namespace motley

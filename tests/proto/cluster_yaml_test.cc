@@ -152,6 +152,82 @@ TEST(ClusterYaml, MissingPiecesAreNamed) {
               HasSubstr("no path of links joins"));
 }
 
+TEST(ClusterYaml, ANodeCanStandForSeveral) {
+  const Cluster cluster = parse(edited("name: small", "name: small\n    count: 3"));
+  ASSERT_EQ(cluster.nodes.size(), 4u);
+  EXPECT_EQ(cluster.nodes[1].name, "small-0");
+  EXPECT_EQ(cluster.devices.back().name, "small-2/1");
+  std::vector<std::string> names;
+  for (const Link& link : cluster.links) names.push_back(link.name);
+  EXPECT_THAT(names, testing::IsSupersetOf({"big-tor", "slow-0", "slow-1", "slow-2"})) << "each has the node's links";
+  EXPECT_DOUBLE_EQ(cluster.bandwidth(cluster.device_named("small-0/0"), cluster.device_named("small-2/0")).value,
+                   1.25e9);
+  EXPECT_THAT(refusal(edited("name: small", "name: small\n    count: 0")), StartsWith("c.yaml:6: count"));
+  std::string clash = edited("name: small", "name: small\n    count: 3");
+  EXPECT_THAT(refusal(clash.replace(clash.find("[tor]"), 5, "[tor, small-1]")), HasSubstr("the name small-1"));
+}
+
+// 2 V100 at 3.0 and 2 T4 at 0.5, and the node small at 0.25.
+TEST(ClusterYaml, PricesAreOfKindsOfDevicesAndOfNodes) {
+  const std::string priced =
+      "prices: {V100-16GB: 3.0, T4: 0.5}\n" + edited("name: small", "name: small\n    price: 0.25");
+  EXPECT_DOUBLE_EQ(parse(priced).price().value(), 2 * 3.0 + 2 * 0.5 + 0.25);
+  EXPECT_DOUBLE_EQ(parse(to_yaml(parse(priced))).price().value(), 7.25);
+  EXPECT_EQ(parse(kTwoNodes).price(), std::nullopt) << "nobody said one";
+  EXPECT_EQ(parse(edited("count: 2", "count: 2, price: 2")).price(), std::nullopt) << "nor of T4";
+  const std::string whole = edited("{kind: V100-16GB, count: 2}", "{kind: V100-16GB, count: 2, price: 2}");
+  EXPECT_DOUBLE_EQ(
+      parse(std::string(whole).replace(whole.find("name: small"), 11, "name: small\n    price: 1")).price().value(), 5)
+      << "a node's price covers its devices that have none";
+  EXPECT_THAT(refusal("prices: {T4: cheap}\n" + std::string(kTwoNodes)), StartsWith("c.yaml:1: a price is a number"));
+}
+
+class ChangedCluster : public testing::Test {
+ protected:
+  static Cluster changed(const ClusterChanges& changes, const std::string& yaml = kTwoNodes) {
+    return parse_cluster(yaml, "c.yaml", lookup, changes);
+  }
+  static std::string refusal(const ClusterChanges& changes) {
+    return support::error_of([&] { changed(changes); }, ErrorKind::kInvalidInput);
+  }
+};
+
+TEST_F(ChangedCluster, MoreNodesAndDevices) {
+  EXPECT_EQ(changed({.nodes = {{"small", 3}}}).devices.size(), 2u + 3 * 2);
+  EXPECT_EQ(changed({.nodes = {{"small", 0}}}).devices.size(), 2u);
+  const Cluster four = changed({.devices = {{"big", 4}}});
+  EXPECT_EQ(four.devices.size(), 6u);
+  EXPECT_EQ(four.route(0, 3).size(), 2u) << "four peers meet in a crossbar";
+  EXPECT_THAT(refusal({.nodes = {{"smal", 2}}}), HasSubstr("did you mean small?"));
+  EXPECT_THAT(refusal({.devices = {{"small", 2}}}), HasSubstr("several entries"));
+}
+
+TEST_F(ChangedCluster, AnotherKindBringsItsOwnMemoryLinksAndPrice) {
+  const Cluster cluster =
+      changed({.kinds = {{"T4", "V100-16GB"}}}, "prices: {V100-16GB: 3, T4: 1}\n" + std::string(kTwoNodes));
+  EXPECT_EQ(cluster.devices[2].kind, "V100-16GB");
+  EXPECT_EQ(cluster.devices[2].memory, Bytes(16000)) << "not the 10 kB of the T4";
+  EXPECT_DOUBLE_EQ(cluster.bandwidth(2, 3).value, 12e9);
+  EXPECT_DOUBLE_EQ(cluster.price().value(), 12);
+  EXPECT_EQ(changed({.kinds = {{"big", "T4"}}}).devices[0].kind, "T4");
+  EXPECT_THAT(refusal({.kinds = {{"T5", "T4"}}}), HasSubstr("no node or kind of device T5"));
+}
+
+TEST_F(ChangedCluster, TheNodesPriceIsThatOfItsOldDevices) {
+  const std::string yaml = "prices: {V100-16GB: 3}\n" + edited("name: small", "name: small\n    price: 1");
+  EXPECT_DOUBLE_EQ(changed({}, yaml).price().value(), 7);
+  EXPECT_EQ(changed({.kinds = {{"small", "V100-16GB"}}}, yaml).price(), std::nullopt);
+}
+
+TEST_F(ChangedCluster, ALostNodeTakesItsLinksAlong) {
+  const Cluster cluster = changed({.lost = {"small"}});
+  EXPECT_EQ(cluster.devices.size(), 2u);
+  for (const Link& link : cluster.links) EXPECT_EQ(link.name.find("small"), std::string::npos) << link.name;
+  EXPECT_EQ(changed({.nodes = {{"small", 3}}, .lost = {"small-1"}}).nodes.size(), 3u);
+  EXPECT_THROW(changed({.lost = {"small", "big"}}), UnusableCluster);
+  EXPECT_THAT(refusal({.lost = {"tor"}}), HasSubstr("there is no node tor"));
+}
+
 TEST(ClusterYaml, BrokenYamlNamesTheLine) {
   EXPECT_THAT(refusal("nodes:\n  - {name: a\n"), StartsWith("c.yaml:"));
   EXPECT_THROW(read_cluster("no/such/cluster.yaml", lookup), Error);
