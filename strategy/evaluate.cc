@@ -4,6 +4,7 @@
 #include <tuple>
 #include <variant>
 
+#include "base/error.h"
 #include "strategy/baselines.h"
 
 namespace motley {
@@ -24,6 +25,14 @@ bool better(const Evaluation& a, const Evaluation& b) {
     return std::tuple(e.not_compilable.has_value(), e.overflow().value, e.simulation.iteration.value);
   };
   return key(a) < key(b);
+}
+
+void check_batch(const Graph& graph, std::int64_t batch) {
+  if (batch >= graph.min_batch && (graph.max_batch == 0 || batch <= graph.max_batch)) return;
+  throw Error(ErrorKind::kInvalidInput, "batch " + std::to_string(batch) + " is outside the model's range " +
+                                            std::to_string(graph.min_batch) + " to " +
+                                            (graph.max_batch > 0 ? std::to_string(graph.max_batch) : "any") +
+                                            ": choose one within, or export the model with another range");
 }
 
 Evaluator::Evaluator(const Graph& graph, const Cluster& cluster, const CostModel& costs, std::int64_t batch)

@@ -26,6 +26,9 @@ struct Evaluation {
 // lacks less memory, then the faster.
 bool better(const Evaluation& a, const Evaluation& b);
 
+// Throws Error(kInvalidInput) when `batch` is outside the graph's range.
+void check_batch(const Graph& graph, std::int64_t batch);
+
 // Judges strategies for one model on one cluster at one batch size. Graph, cluster and costs must outlive it. Const
 // functions are thread-safe.
 class Evaluator {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "strategy/baselines.h"
 
 namespace motley {
@@ -75,12 +74,7 @@ std::vector<RunnerUp> runners_up(std::vector<Alternative> alternatives, const Ev
 
 Plan plan(const Graph& graph, const Cluster& cluster, const CostModel& costs, std::int64_t batch,
           const SearchOptions& options) {
-  if (batch < graph.min_batch || (graph.max_batch > 0 && batch > graph.max_batch)) {
-    throw Error(ErrorKind::kInvalidInput, "batch " + std::to_string(batch) + " is outside the model's range " +
-                                              std::to_string(graph.min_batch) + " to " +
-                                              (graph.max_batch > 0 ? std::to_string(graph.max_batch) : "any") +
-                                              ": choose one within, or export the model with another range");
-  }
+  check_batch(graph, batch);
   const Evaluator evaluator(graph, cluster, costs, batch);
   Plan plan;
   plan.bound = lower_bound(graph, cluster, costs, batch);

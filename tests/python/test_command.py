@@ -1,5 +1,6 @@
 """The `motley` command as a user meets it: results as JSON, exit codes, and what it says of bad input."""
 
+import csv
 import json
 import os
 import signal
@@ -79,7 +80,7 @@ def planning(folder: Path) -> list[object]:
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    for command in ("inspect", "profile", "plan", "simulate", "compare", "explain", "run", "status"):
+    for command in ("inspect", "profile", "plan", "simulate", "compare", "explain", "what-if", "run", "status"):
         process = motley(command, "--help")
         assert process.returncode == 0
         assert f"Example: motley {command}" in process.stdout
@@ -116,6 +117,23 @@ def test_simulate_writes_a_timeline(planning: list[object], folder: Path) -> Non
     result("simulate", *planning, "--strategy", "ev-ar", "--trace", folder / "trace.json")
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
     assert any(event["ph"] == "X" for event in events)
+
+
+def test_what_if_combines_what_varies(planning: list[object], folder: Path) -> None:
+    vary = ["--vary", "bandwidth=1Gbps,x1", "--vary", "kind:T4=T4,A10", "--strategy", "ev-ar", "cp-ar"]
+    sweep = result("what-if", *planning, *vary)
+    assert sweep["axes"] == ["bandwidth", "kind of T4"]
+    values = [outcome["values"] for outcome in sweep["outcomes"]]
+    assert values == [["1Gbps", "T4"], ["1Gbps", "A10"], ["x1", "T4"], ["x1", "A10"]]
+    unchanged = sweep["outcomes"][2]
+    known = {entry["strategy"]: entry for entry in result("compare", *planning, "--budget", 0)}
+    assert unchanged["iteration_seconds"] == known[unchanged["strategy"]]["iteration_seconds"]
+    assert unchanged["iteration_seconds"] < sweep["outcomes"][0]["iteration_seconds"]
+
+    lines = motley("what-if", *planning, *vary, "--csv").stdout.splitlines()
+    rows = list(csv.DictReader(lines))
+    assert [float(row["iteration_seconds"]) for row in rows] == [o["iteration_seconds"] for o in sweep["outcomes"]]
+    assert "did you mean bandwidth?" in refused("what-if", *planning, "--vary", "bandwith=1Gbps")
 
 
 def test_infeasible_is_a_result_with_reasons(folder: Path) -> None:
