@@ -1,7 +1,5 @@
 #include "agent/training.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -87,11 +85,11 @@ proto::WorkerEvent timeline_event(std::int64_t iteration, const std::vector<Meas
 }
 
 proto::WorkerEvent memory_event(const Executor& executor) {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
+  const DeviceMemoryUse use = executor.memory();
   proto::WorkerEvent event;
-  event.mutable_memory()->set_resident_peak(usage.ru_maxrss * 1024);
-  event.mutable_memory()->set_allocated_peak(executor.memory().peak.value);
+  event.mutable_memory()->set_device_peak(executor.device_peak().value);
+  event.mutable_memory()->set_allocated_peak(use.peak.value);
+  event.mutable_memory()->set_reserved_peak(use.reserved_peak.value);
   return event;
 }
 

@@ -32,7 +32,7 @@ void Trained::add(const proto::JobEvent& event) {
       saved_.push_back(event.saved());
       break;
     case proto::JobEvent::kWorker:
-      if (event.worker().has_memory()) memory_[event.worker().device()] = event.worker().memory().allocated_peak();
+      if (event.worker().has_memory()) memory_[event.worker().device()] = event.worker().memory();
       break;
     default:
       break;
@@ -58,8 +58,21 @@ std::string Trained::trace(const Graph& graph) const {
 }
 
 nlohmann::json Trained::to_json() const {
-  nlohmann::json predicted_memory = nlohmann::json::object();
-  for (const auto& memory : plan_.judged().memory()) predicted_memory[memory.device()] = memory.peak_bytes();
+  nlohmann::json predicted_peak = nlohmann::json::object();
+  nlohmann::json measured_peak = nlohmann::json::object();
+  nlohmann::json memory = nlohmann::json::object();
+  for (const auto& predicted : plan_.judged().memory()) {
+    predicted_peak[predicted.device()] = predicted.peak_bytes();
+    memory[predicted.device()].update({{"predicted_peak_bytes", predicted.peak_bytes()},
+                                       {"predicted_allocated_bytes", predicted.allocated_bytes()},
+                                       {"predicted_reserved_bytes", predicted.reserved_bytes()}});
+  }
+  for (const auto& [device, measured] : memory_) {
+    measured_peak[device] = measured.device_peak();
+    memory[device].update({{"measured_peak_bytes", measured.device_peak()},
+                           {"measured_allocated_bytes", measured.allocated_peak()},
+                           {"measured_reserved_bytes", measured.reserved_peak()}});
+  }
   return {{"strategy", plan_.judged().name()},
           {"predicted_seconds", plan_.judged().iteration_seconds()},
           {"measured_seconds", measured_seconds()},
@@ -67,8 +80,9 @@ nlohmann::json Trained::to_json() const {
           {"estimated_share", plan_.judged().estimated_share()},
           {"seconds", seconds_},
           {"losses", losses_},
-          {"predicted_peak_memory_bytes", predicted_memory},
-          {"measured_peak_memory_bytes", memory_},
+          {"memory", memory},
+          {"predicted_peak_memory_bytes", predicted_peak},
+          {"measured_peak_memory_bytes", measured_peak},
           {"saved", saved_}};
 }
 

@@ -2,6 +2,7 @@
 
 // What a job that trained has told: its plan, its losses and times, its timeline.
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ class Trained {
   std::string trace(const Graph& graph) const;
   // {strategy, predicted_seconds, measured_seconds, lower_bound_seconds, estimated_share, seconds: [...], losses:
   // [...],
+  //  memory: {device: {predicted_peak_bytes, measured_peak_bytes, and likewise allocated and reserved}},
   //  predicted_peak_memory_bytes: {device: n}, measured_peak_memory_bytes: {device: n}, saved: [file, ...]}
   nlohmann::json to_json() const;
 
@@ -34,7 +36,7 @@ class Trained {
   std::vector<double> seconds_;
   std::vector<proto::Timeline> timelines_;
   std::vector<std::string> saved_;
-  nlohmann::json memory_ = nlohmann::json::object();
+  std::map<std::string, proto::MemoryUse> memory_;  // by device
 };
 
 // One row per strategy: predicted, measured, error, speed over ev-ar (or over the first, when that did not run).

@@ -23,6 +23,8 @@ proto::JudgedStrategy judged(const Evaluation& evaluation, const Cluster& cluste
     one.set_device(cluster.devices[static_cast<std::size_t>(memory.device)].name);
     one.set_peak_bytes(memory.peak.value);
     one.set_capacity_bytes(memory.capacity.value);
+    one.set_allocated_bytes(memory.allocated.value);
+    one.set_reserved_bytes(memory.reserved.value);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 // What the instructions of a deployment cost, and on what that knowledge rests.
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,13 @@ struct OpCost {
   bool measured = false;  // false: estimated from the catalogue
 };
 
+// How a device's memory is given out (simulator/allocator.h).
+enum class AllocatorKind : std::uint8_t {
+  kNone,  // byte by byte
+  kCpu,   // runtime/cpu_allocator.h
+  kCuda,  // LibTorch's caching allocator
+};
+
 // Thread-safe when const. Implementations answer from tables: a call is a few nanoseconds to a microsecond.
 class CostModel {
  public:
@@ -29,6 +37,7 @@ class CostModel {
   virtual Seconds message_overhead(DeviceIndex device) const = 0;
   // Memory of the process and the device context before any tensor.
   virtual Bytes context(DeviceIndex device) const = 0;
+  virtual AllocatorKind allocator(DeviceIndex) const { return AllocatorKind::kNone; }
   // Devices of one class cost the same for everything. Without further knowledge no two are alike.
   virtual std::int32_t cost_class(DeviceIndex device) const { return device; }
 };

@@ -77,6 +77,7 @@ class CostTableBuilder {
       }
     }
     result.device = own.device ? *own.device : guessed_costs(kind, others);
+    result.allocator = is_cpu(device.kind) ? AllocatorKind::kCpu : AllocatorKind::kCuda;
     result.basis = std::make_shared<const CostBasis>(basis);
     return result;
   }
@@ -235,5 +236,7 @@ Seconds CostTable::memory_pass(DeviceIndex device, Bytes bytes) const {
 Seconds CostTable::message_overhead(DeviceIndex device) const { return tables_[table_of_[device]].device.message; }
 
 Bytes CostTable::context(DeviceIndex device) const { return tables_[table_of_[device]].device.context; }
+
+AllocatorKind CostTable::allocator(DeviceIndex device) const { return tables_[table_of_[device]].allocator; }
 
 }  // namespace motley

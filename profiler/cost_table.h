@@ -48,6 +48,7 @@ class CostTable : public CostModel {
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override;
   Seconds message_overhead(DeviceIndex device) const override;
   Bytes context(DeviceIndex device) const override;
+  AllocatorKind allocator(DeviceIndex device) const override;
   std::int32_t cost_class(DeviceIndex device) const override { return table_of_[device]; }
 
   const CostBasis& basis(DeviceIndex device) const { return *tables_[table_of_[device]].basis; }
@@ -60,6 +61,7 @@ class CostTable : public CostModel {
   struct Table {                 // devices of equal kind and fingerprint share one
     std::vector<Entry> entries;  // by distinct signature
     DeviceCosts device;
+    AllocatorKind allocator = AllocatorKind::kCuda;
     std::shared_ptr<const CostBasis> basis;
   };
   friend class CostTableBuilder;

@@ -3,40 +3,26 @@
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
+
+#include "runtime/block_sizes.h"
 
 namespace motley {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kSmallest = 64;
-constexpr int kStepsPerDoubling = 8;  // a block is at most an eighth larger than what was asked for
 
 // Stands in the cache line before the data, since LibTorch gives back no more than the data's address.
 struct alignas(kAlignment) Header {
   std::size_t asked;
   std::size_t size_class;
+  std::size_t resident;  // most of the block that was ever in use
 };
-static_assert(sizeof(Header) == kAlignment);
-
-// Class c holds blocks of (8 + c % 8) << (c / 8 + 3) bytes.
-std::size_t class_bytes(std::size_t size_class) {
-  return (kStepsPerDoubling + size_class % kStepsPerDoubling) << (size_class / kStepsPerDoubling + 3);
-}
-std::size_t class_of(std::size_t bytes) {
-  bytes = std::max(bytes, kSmallest);
-  const int exponent = std::bit_width(bytes) - 1;
-  const std::size_t step = std::size_t{1} << (exponent - 3);
-  return static_cast<std::size_t>(exponent - 6) * kStepsPerDoubling + (bytes + step - 1) / step - kStepsPerDoubling;
-}
-static_assert(kSmallest == 64);
+static_assert(sizeof(Header) == kBlockHeader);
 
 class CpuAllocator : public c10::Allocator {
  public:
@@ -48,22 +34,34 @@ class CpuAllocator : public c10::Allocator {
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &give_back, c10::kCPU};
-    const std::size_t size_class = class_of(bytes);
+    const std::size_t size_class = block_class(bytes);
     void* block = take(size_class);
-    *static_cast<Header*>(block) = {bytes, size_class};
-    count(static_cast<std::int64_t>(bytes));
+    Header& header = *static_cast<Header*>(block);
+    header.asked = bytes;
+    header.size_class = size_class;
+    count(allocated_, peak_, bytes);
+    if (const std::size_t resident = resident_block_bytes(bytes); resident > header.resident) {
+      count(resident_, resident_peak_, resident - header.resident);
+      header.resident = resident;
+    }
     void* data = static_cast<std::byte*>(block) + sizeof(Header);
     return {data, data, &give_back, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
-  CpuMemoryCount memory() const { return {allocated_.load(), peak_.load()}; }
-  void reset_peak() { peak_ = allocated_.load(); }
+  CpuMemoryCount memory() const { return {allocated_.load(), peak_.load(), resident_peak_.load()}; }
+  void reset_peak() {
+    peak_ = allocated_.load();
+    resident_peak_ = resident_.load();
+  }
   void release_cached() {
     std::lock_guard lock(mutex_);
     for (std::vector<void*>& blocks : unused_) {
-      for (void* block : blocks) std::free(block);
+      for (void* block : blocks) {
+        resident_ -= static_cast<std::int64_t>(static_cast<Header*>(block)->resident);
+        std::free(block);
+      }
       blocks.clear();
     }
   }
@@ -89,13 +87,14 @@ class CpuAllocator : public c10::Allocator {
         return block;
       }
     }
-    const std::size_t bytes = class_bytes(size_class) + sizeof(Header);
+    const std::size_t bytes = block_bytes(size_class) + sizeof(Header);
     void* block = from_system(bytes);
     if (block == nullptr) {
       release_cached();
       block = from_system(bytes);
     }
     TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, "the system has no ", bytes, " bytes of memory left");
+    static_cast<Header*>(block)->resident = 0;
     return block;
   }
   static void* from_system(std::size_t bytes) {
@@ -106,17 +105,19 @@ class CpuAllocator : public c10::Allocator {
     return block;
   }
 
-  void count(std::int64_t bytes) {
-    const std::int64_t now = allocated_ += bytes;
-    std::int64_t peak = peak_.load(std::memory_order_relaxed);
-    while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  static void count(std::atomic<std::int64_t>& total, std::atomic<std::int64_t>& most, std::size_t bytes) {
+    const std::int64_t now = total += static_cast<std::int64_t>(bytes);
+    std::int64_t peak = most.load(std::memory_order_relaxed);
+    while (now > peak && !most.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
     }
   }
 
   std::mutex mutex_;
-  std::array<std::vector<void*>, 64 * kStepsPerDoubling> unused_;
+  std::array<std::vector<void*>, kBlockClasses> unused_;
   std::atomic<std::int64_t> allocated_ = 0;
   std::atomic<std::int64_t> peak_ = 0;
+  std::atomic<std::int64_t> resident_ = 0;
+  std::atomic<std::int64_t> resident_peak_ = 0;
 };
 
 }  // namespace

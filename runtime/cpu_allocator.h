@@ -12,8 +12,9 @@
 namespace motley {
 
 struct CpuMemoryCount {
-  std::int64_t allocated = 0;  // bytes asked for and not yet given back
-  std::int64_t peak = 0;       // most since reset_cpu_memory_peak
+  std::int64_t allocated = 0;      // bytes asked for and not yet given back
+  std::int64_t peak = 0;           // most of that since reset_cpu_memory_peak
+  std::int64_t resident_peak = 0;  // most that its blocks, used or kept, had of the machine's memory since then
 };
 
 void install_cpu_allocator();  // the first call does it; tensors made before keep their own memory

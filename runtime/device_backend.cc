@@ -4,6 +4,9 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <fstream>
+#include <string>
+
 #include "base/error.h"
 #include "runtime/cpu_allocator.h"
 
@@ -17,6 +20,16 @@ class RecordedEvent {
 
 namespace {
 
+// Of the resident set. getrusage's figure would include what the process was before exec.
+Bytes process_peak() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return Bytes(kibibytes << 10);
+  }
+  return Bytes(0);
+}
+
 class CpuBackend : public DeviceBackend {
  public:
   CpuBackend() { install_cpu_allocator(); }
@@ -26,8 +39,9 @@ class CpuBackend : public DeviceBackend {
   void synchronize() override {}
   DeviceMemoryUse memory() const override {
     const CpuMemoryCount count = cpu_memory();
-    return {Bytes(count.allocated), Bytes(count.peak)};
+    return {Bytes(count.allocated), Bytes(count.peak), Bytes(count.resident_peak)};
   }
+  Bytes device_peak() const override { return process_peak(); }
   void reset_peak_memory() override { reset_cpu_memory_peak(); }
   void release_cached_memory() override { release_cached_cpu_memory(); }
 };
@@ -47,8 +61,12 @@ class AcceleratorBackend : public DeviceBackend {
   DeviceMemoryUse memory() const override {
     constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
     const c10::CachingDeviceAllocator::DeviceStats stats = allocator().getDeviceStats(device_.index());
-    const auto& stat = stats.allocated_bytes[kAll];
-    return {Bytes(stat.current), Bytes(stat.peak)};
+    const auto& allocated = stats.allocated_bytes[kAll];
+    return {Bytes(allocated.current), Bytes(allocated.peak), Bytes(stats.reserved_bytes[kAll].peak)};
+  }
+  Bytes device_peak() const override {
+    const auto [free, total] = allocator().getMemoryInfo(device_.index());
+    return Bytes(static_cast<std::int64_t>(total - free));
   }
   void reset_peak_memory() override { allocator().resetPeakStats(device_.index()); }
   void release_cached_memory() override { allocator().emptyCache(); }

@@ -21,6 +21,7 @@ class DeviceBackend {  // its functions are those of Executor
   virtual EventHandle record() = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemoryUse memory() const = 0;
+  virtual Bytes device_peak() const = 0;
   virtual void reset_peak_memory() = 0;
   virtual void release_cached_memory() = 0;
 };

@@ -39,8 +39,9 @@ struct RunOptions {
 };
 
 struct DeviceMemoryUse {
-  Bytes allocated;  // by tensors now
-  Bytes peak;       // most since reset_peak_memory
+  Bytes allocated;      // by tensors now
+  Bytes peak;           // most of that since reset_peak_memory
+  Bytes reserved_peak;  // most that the allocator held of the device since then, unused blocks included
 };
 
 // What one op allocated (see Executor::last_memory).
@@ -102,6 +103,8 @@ class Executor {
   virtual Seconds elapsed(const EventHandle& from, const EventHandle& to) = 0;  // accelerators; both have passed
 
   virtual DeviceMemoryUse memory() const = 0;
+  // Most that was ever taken of the device: by this process of a CPU device; of an accelerator by all, as it is now.
+  virtual Bytes device_peak() const = 0;
   virtual void reset_peak_memory() = 0;
   virtual void release_cached_memory() = 0;  // returns unused blocks to the device
   // Of the last run() while this is on: costs a few microseconds an op, and resets the peak.

@@ -47,6 +47,7 @@ class LocalExecutor : public Executor {
   Seconds elapsed(const EventHandle& from, const EventHandle& to) override { return elapsed_between(from, to); }
 
   DeviceMemoryUse memory() const override { return backend_->memory(); }
+  Bytes device_peak() const override { return backend_->device_peak(); }
   void reset_peak_memory() override { backend_->reset_peak_memory(); }
   void release_cached_memory() override { backend_->release_cached_memory(); }
   void measure_op_memory(bool on) override { measure_memory_ = on; }

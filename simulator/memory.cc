@@ -1,6 +1,7 @@
 #include "simulator/memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace motley {
 
@@ -51,6 +52,20 @@ void MemoryLedger::drop_user(std::int32_t storage) {
   live_[life.program] -= life.bytes;
 }
 
+std::vector<std::int32_t> MemoryLedger::requests(std::int32_t program) const {
+  const auto [begin, end] = std::ranges::equal_range(layout_.storages, program, {}, &Storage::program);
+  std::vector<std::pair<Step, std::int32_t>> ordered;
+  for (auto storage = begin; storage != end; ++storage) {
+    const auto s = static_cast<std::int32_t>(storage - layout_.storages.begin());
+    if (lives_[s].allocated != kNever) ordered.emplace_back(lives_[s].allocated, s);
+    if (lives_[s].freed != kNever) ordered.emplace_back(lives_[s].freed, ~s);
+  }
+  std::sort(ordered.begin(), ordered.end());
+  std::vector<std::int32_t> requests;
+  for (const auto& [step, request] : ordered) requests.push_back(request);
+  return requests;
+}
+
 std::vector<std::vector<std::int32_t>> MemoryLedger::live_at_peak() const {
   std::vector<std::vector<std::int32_t>> live(peak_.size());
   for (std::size_t s = 0; s < layout_.storages.size(); ++s) {
@@ -66,6 +81,30 @@ std::vector<std::vector<std::int32_t>> MemoryLedger::live_at_peak() const {
     });
   }
   return live;
+}
+
+void Replay::run(const std::vector<std::int32_t>& requests, AllocatorModel& allocator) {
+  const auto allocate = [&](std::int32_t storage) {
+    blocks_[storage] = allocator.allocate(Bytes(layout_.storages[storage].bytes));
+  };
+  const auto free = [&](std::int32_t storage) { allocator.free(std::exchange(blocks_[storage], kNoBlock)); };
+  for (const std::int32_t request : requests) {
+    if (request >= 0 && layout_.storages[request].persistent) allocate(request);
+  }
+  Bytes before(-1);
+  for (int i = 0; i < kIterations && allocator.reserved_peak() != before; ++i) {
+    before = allocator.reserved_peak();
+    for (const std::int32_t request : requests) {
+      if (request < 0) {
+        free(~request);
+      } else if (blocks_[request] == kNoBlock) {
+        allocate(request);
+      }
+    }
+    for (const std::int32_t request : requests) {  // the loss; and new weights have replaced the old ones
+      if (request >= 0 && blocks_[request] != kNoBlock && !layout_.storages[request].persistent) free(request);
+    }
+  }
 }
 
 }  // namespace motley

@@ -1,12 +1,14 @@
 #pragma once
 
 // The memory of every device while a deployment runs: storages are allocated and freed, the peak is kept, and what was
-// live at the peak can be told afterwards.
+// live at the peak can be told afterwards. Counts bytes; what an allocator makes of the same requests is
+// told by a Replay.
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "simulator/allocator.h"
 #include "simulator/memory_layout.h"
 #include "simulator/simulator.h"
 
@@ -30,6 +32,9 @@ class MemoryLedger {
   std::int64_t peak(std::int32_t program) const { return peak_[program].bytes; }
   // The instruction that allocated last before the peak; the program's first when the peak is at the start.
   std::int32_t peak_instruction(std::int32_t program) const { return peak_[program].instruction; }
+  // What was asked for in an iteration, in order: s allocates storage s, ~s frees it. What lives from the start comes
+  // first.
+  std::vector<std::int32_t> requests(std::int32_t program) const;
   // Indices into MemoryLayout::storages, by program: those live at its peak, the largest first.
   std::vector<std::vector<std::int32_t>> live_at_peak() const;
 
@@ -59,6 +64,24 @@ class MemoryLedger {
   std::vector<Peak> peak_;          // per program
   std::vector<Life> lives_;         // per storage
   Step step_ = 0;
+};
+
+// Runs programs' requests through models of allocators, as workers do: first what persists, then iterations until one
+// takes no more of the device than those before it, kIterations at most, since free blocks of one iteration are cut
+// anew in the next.
+class Replay {
+ public:
+  static constexpr int kIterations = 4;
+
+  explicit Replay(const MemoryLayout& layout) : layout_(layout), blocks_(layout.storages.size(), kNoBlock) {}
+  // Of one program, as MemoryLedger::requests gives them.
+  void run(const std::vector<std::int32_t>& requests, AllocatorModel& allocator);
+
+ private:
+  static constexpr AllocatorModel::Block kNoBlock = -1;
+
+  const MemoryLayout& layout_;
+  std::vector<AllocatorModel::Block> blocks_;  // per storage; kNoBlock while it is not allocated
 };
 
 }  // namespace motley

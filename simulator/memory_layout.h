@@ -24,6 +24,7 @@ struct Storage {
   OpId op = kNone;          // kKept, kWorkspace: whose
   Kind kind = Kind::kValue;
   bool from_start = false;  // persistent values, inputs
+  bool persistent = false;  // lives across iterations
   bool freed = true;        // free once its users have ended; else it lives on
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -29,10 +30,25 @@ std::string name_of(const Graph& graph, const Storage& storage) {
 }
 
 // What fills a device, by what it is for: a user changes the batch, the shares or the optimizer accordingly.
-enum Use : std::size_t { kContext, kParameters, kBuffers, kStates, kActivations, kGradients, kWorkspace, kUses };
-constexpr std::array<const char*, kUses> kUseNames = {
-    "context",   "parameters", "inputs, buffers and constants", "optimizer states", "activations",
-    "gradients", "workspace"};
+enum Use : std::size_t {
+  kContext,
+  kParameters,
+  kBuffers,
+  kStates,
+  kActivations,
+  kGradients,
+  kWorkspace,
+  kFragmentation,
+  kUses
+};
+constexpr std::array<const char*, kUses> kUseNames = {"context",
+                                                      "parameters",
+                                                      "inputs, buffers and constants",
+                                                      "optimizer states",
+                                                      "activations",
+                                                      "gradients",
+                                                      "workspace",
+                                                      "blocks that the allocator rounds up or cannot reuse"};
 
 Use use_of(const Graph& graph, const Storage& storage) {
   if (storage.kind == Storage::Kind::kKept) return kActivations;
@@ -60,6 +76,7 @@ std::string reason_of(const Graph& graph, const Cluster& cluster, const MemoryLa
   std::array<std::int64_t, kUses> by_use{};
   by_use[kContext] = context.value;
   for (std::int32_t s : live) by_use[use_of(graph, layout.storages[s])] += layout.storages[s].bytes;
+  by_use[kFragmentation] = memory.peak.value - std::accumulate(by_use.begin(), by_use.end(), std::int64_t{0});
   std::array<std::size_t, kUses> order{};
   for (std::size_t use = 0; use < kUses; ++use) order[use] = use;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by_use[a] > by_use[b]; });
@@ -75,6 +92,11 @@ std::string reason_of(const Graph& graph, const Cluster& cluster, const MemoryLa
   }
   return text;
 }
+
+struct AllocatorUse {  // at the peaks
+  Bytes allocated;
+  Bytes reserved;
+};
 
 // Devices, twins among them, ascending, with the places of their programs.
 std::vector<std::pair<DeviceIndex, std::int32_t>> by_device(const Deployment& deployment) {
@@ -117,12 +139,29 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
   if (flat.op_seconds > 0) result.estimated_share = flat.estimated_op_seconds / flat.op_seconds;
 
   const std::vector<std::vector<std::int32_t>> live = ledger.live_at_peak();
+  std::vector<AllocatorUse> held;
+  Replay replay(layout);
+  for (std::size_t p = 0; p < deployment.programs.size(); ++p) {
+    const DeviceIndex device = deployment.programs[p].device;
+    const Bytes capacity = cluster.devices[device].memory;
+    const auto program = static_cast<std::int32_t>(p);
+    const bool exact = options.exact_memory || 2 * ledger.peak(program) > capacity.value;
+    const auto allocator = exact ? make_allocator_model(costs.allocator(device), capacity - contexts[p]) : nullptr;
+    if (allocator == nullptr) {
+      held.push_back({Bytes(ledger.peak(program)) - contexts[p], Bytes(ledger.peak(program)) - contexts[p]});
+    } else {
+      replay.run(ledger.requests(program), *allocator);
+      held.push_back({allocator->allocated_peak(), allocator->reserved_peak()});
+    }
+  }
   for (const auto& [device, p] : by_device(deployment)) {
     result.busy.push_back(Seconds(flat.busy[p]));
     DeviceMemory memory;
     memory.device = device;
-    memory.peak = Bytes(ledger.peak(p));
     memory.capacity = cluster.devices[memory.device].memory;
+    memory.allocated = held[p].allocated;
+    memory.reserved = held[p].reserved;
+    memory.peak = contexts[p] + memory.reserved;
     memory.peak_instruction = ledger.peak_instruction(p) - flat.first[p];
     for (std::size_t i = 0; i < std::min(kLiveValues, live[p].size()); ++i) {
       const Storage& storage = layout.storages[live[p][i]];

@@ -26,7 +26,9 @@ struct LiveValue {
 
 struct DeviceMemory {
   DeviceIndex device = 0;
-  Bytes peak;
+  Bytes peak;       // what must fit: the device's context and what the allocator holds
+  Bytes allocated;  // peak of the allocated bytes
+  Bytes reserved;   // peak of what the allocator holds
   Bytes capacity;
   std::int32_t peak_instruction = 0;
   std::vector<LiveValue> live_at_peak;  // the largest, at most 10
@@ -41,6 +43,9 @@ struct MemorySample {  // a device's memory from `time` on
 
 struct SimulationOptions {
   bool keep_events = false;  // fill SimulationResult::events and memory_samples
+  // Run every device's requests through a model of its allocator, so that DeviceMemory is exact. False, for a search:
+  // only where the bytes alone fill over half of the device; on others `reserved` is a lower bound, the bytes alone.
+  bool exact_memory = true;
 };
 
 struct SimulationResult {

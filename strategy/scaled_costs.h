@@ -29,6 +29,7 @@ class ScaledCosts : public CostModel {
     return costs_.message_overhead(device) / speeds_[device];
   }
   Bytes context(DeviceIndex device) const override { return costs_.context(device); }
+  AllocatorKind allocator(DeviceIndex device) const override { return costs_.allocator(device); }
   std::int32_t cost_class(DeviceIndex device) const override { return classes_[device]; }
 
  private:

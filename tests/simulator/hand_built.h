@@ -30,10 +30,12 @@ class HandCosts : public CostModel {
   Seconds memory_pass(DeviceIndex, Bytes bytes) const override { return Seconds(static_cast<double>(bytes.value)); }
   Seconds message_overhead(DeviceIndex) const override { return Seconds(overhead); }
   Bytes context(DeviceIndex) const override { return Bytes(context_bytes); }
+  AllocatorKind allocator(DeviceIndex) const override { return kind; }
 
   std::vector<Entry> ops;
   double overhead = 0;
   std::int64_t context_bytes = 0;
+  AllocatorKind kind = AllocatorKind::kNone;
 };
 
 // A star of one device per entry of `bandwidths`, in B/s.
