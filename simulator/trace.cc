@@ -7,7 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/base64.h"
 #include "base/error.h"
+#include "compiler/serialize.h"
+#include "graph/serialize.h"
 
 namespace motley {
 
@@ -43,7 +46,8 @@ class Writer {
     }
   }
 
-  std::string take() { return std::move(text_) + "\n]}\n"; }
+  // With what was run as the last member of the object.
+  std::string take(const Json& motley) { return std::move(text_) + "\n],\n\"motley\":" + motley.dump() + "}\n"; }
 
  private:
   void write(const Json& event) {
@@ -97,7 +101,7 @@ class Writer {
       for (ValueId value : values) bytes += program->values[value].bytes.value;
       arguments["bytes"] = bytes;
     }
-    write({{"name", name_of(*program, instruction)},
+    write({{"name", instruction_name(graph_, cluster_, *program, instruction)},
            {"cat", kKindNames[static_cast<std::size_t>(instruction.kind)]},
            {"ph", "X"},
            {"ts", start},
@@ -130,17 +134,6 @@ class Writer {
     }
   }
 
-  std::string name_of(const Program& program, const Instruction& instruction) const {
-    if (instruction.kind == InstructionKind::kCompute) return graph_.ops[instruction.op].name;
-    const auto& values = instruction.outputs.empty() ? instruction.inputs : instruction.outputs;
-    std::string name = kKindNames[static_cast<std::size_t>(instruction.kind)];
-    if (!values.empty()) name += " " + graph_.tensors[program.values[values.front()].tensor].name;
-    if (values.size() > 1) name += " and " + std::to_string(values.size() - 1) + " more";
-    if (instruction.kind == InstructionKind::kSend) name += " to " + cluster_.devices[instruction.peer].name;
-    if (instruction.kind == InstructionKind::kReceive) name += " from " + cluster_.devices[instruction.peer].name;
-    return name;
-  }
-
   std::int64_t message_id(DeviceIndex from, DeviceIndex to, std::int32_t tag) {
     return messages_.try_emplace(std::tuple(timelines_, from, to, tag), messages_.size() + 1).first->second;
   }
@@ -159,8 +152,32 @@ class Writer {
 std::string trace_json(const Graph& graph, const Cluster& cluster, const Deployment& deployment,
                        const std::vector<Timeline>& timelines) {
   Writer writer(graph, cluster, deployment);
-  for (const Timeline& timeline : timelines) writer.add(timeline);
-  return writer.take();
+  Json runs = Json::array();
+  for (const Timeline& timeline : timelines) {
+    writer.add(timeline);
+    runs.push_back({{"label", timeline.label}, {"iteration_seconds", timeline.iteration.value}});
+  }
+  return writer.take({{"version", kTraceFormatVersion},
+                      {"timelines", runs},
+                      {"strategy", deployment.strategy_name},
+                      {"batch", deployment.batch},
+                      {"model", graph.name},
+                      {"fingerprint", deployment.graph_fingerprint},
+                      {"cluster", to_yaml(cluster)},
+                      {"graph", to_base64(serialize(graph))},
+                      {"deployment", to_base64(serialize(deployment))}});
+}
+
+std::string instruction_name(const Graph& graph, const Cluster& cluster, const Program& program,
+                             const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kCompute) return graph.ops[instruction.op].name;
+  const auto& values = instruction.outputs.empty() ? instruction.inputs : instruction.outputs;
+  std::string name = kKindNames[static_cast<std::size_t>(instruction.kind)];
+  if (!values.empty()) name += " " + graph.tensors[program.values[values.front()].tensor].name;
+  if (values.size() > 1) name += " and " + std::to_string(values.size() - 1) + " more";
+  if (instruction.kind == InstructionKind::kSend) name += " to " + cluster.devices[instruction.peer].name;
+  if (instruction.kind == InstructionKind::kReceive) name += " from " + cluster.devices[instruction.peer].name;
+  return name;
 }
 
 }  // namespace motley

@@ -6,12 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "compiler/serialize.h"
+#include "graph/serialize.h"
+#include "tests/simulator/drawn.h"
 #include "tests/simulator/hand_built.h"
+#include "tests/support/error_of.h"
 
 namespace motley {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class TraceTest : public ::testing::Test {
  protected:
@@ -81,6 +86,54 @@ TEST_F(TraceTest, PredictedAndMeasuredStandSideBySide) {
 TEST_F(TraceTest, RefusesATimelineOfAnotherPlan) {
   predicted_.events.push_back({0, 17, Seconds(0), Seconds(1)});
   EXPECT_THROW(trace({predicted_}), Error);
+}
+
+class TraceFileTest : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  std::string trace() const {
+    return trace_json(
+        drawn_.graph, drawn_.cluster, drawn_.deployment,
+        {{"predicted", result_.events, result_.memory_samples}, {"measured", result_.events, {}, Seconds(0.125)}});
+  }
+  const Drawn drawn_{GetParam()};
+  const SimulationResult result_ = drawn_.run();
+};
+
+TEST_P(TraceFileTest, ReadsBackWhatRanOnWhat) {
+  const TraceFile file = parse_trace(trace(), "run.json");
+  EXPECT_EQ(serialize(file.graph), serialize(drawn_.graph));
+  EXPECT_EQ(serialize(file.deployment), serialize(drawn_.deployment));
+  EXPECT_EQ(to_yaml(file.cluster), to_yaml(drawn_.cluster));
+  ASSERT_EQ(file.timelines.size(), 2U);
+  EXPECT_EQ(file.timelines[1].label, "measured");
+  EXPECT_EQ(file.timelines[1].iteration, Seconds(0.125));
+  for (const Timeline& timeline : file.timelines) {
+    ASSERT_EQ(timeline.events.size(), result_.events.size());
+    for (std::size_t i = 0; i < result_.events.size(); ++i) {
+      EXPECT_EQ(timeline.events[i].device, result_.events[i].device);
+      EXPECT_EQ(timeline.events[i].instruction, result_.events[i].instruction);
+      EXPECT_NEAR(timeline.events[i].start.value, result_.events[i].start.value, 0.51e-9);
+      EXPECT_NEAR(timeline.events[i].end.value, result_.events[i].end.value, 0.51e-9);
+    }
+  }
+  EXPECT_EQ(
+      trace_json(file.graph, file.cluster, file.deployment, {file.timelines[1]}),
+      trace_json(drawn_.graph, drawn_.cluster, drawn_.deployment, {{"measured", result_.events, {}, Seconds(0.125)}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, TraceFileTest, ::testing::Range(0U, 5U));
+
+TEST_F(TraceTest, RefusesWhatIsNoTraceOfItsOwn) {
+  const auto message = [](const std::string& text) {
+    return support::error_of([&] { parse_trace(text, "run.json"); }, ErrorKind::kInvalidInput);
+  };
+  EXPECT_THAT(message(R"({"traceEvents": []})"), HasSubstr("run.json: no motley trace"));
+  EXPECT_THAT(message("{\"traceEv"), HasSubstr("run.json: "));
+  nlohmann::json json = nlohmann::json::parse(trace({predicted_}));
+  json["motley"]["deployment"] = "AAAA";
+  EXPECT_THAT(message(json.dump()), HasSubstr("run.json: "));
+  json["motley"]["version"] = 99;
+  EXPECT_THAT(message(json.dump()), HasSubstr("version 99"));
 }
 
 }  // namespace
