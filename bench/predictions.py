@@ -69,6 +69,7 @@ class Run:
     predicted: float  # seconds per iteration
     measured: float
     memory: list[tuple[int, int]]  # per device, predicted and measured peak bytes
+    accuracy: dict[str, Any]  # where the time's error comes from, as docs/json.md says
 
     @property
     def time_error(self) -> float:
@@ -115,7 +116,7 @@ def runs(name: str, shape: str, where: Cluster, folder: Path, strategies: tuple[
         predicted, measured = found["predicted_peak_memory_bytes"], found["measured_peak_memory_bytes"]
         memory = [(predicted[device], measured[device]) for device in measured]
         times = found["predicted_seconds"], found["measured_seconds"]
-        result.append(Run(name, shape, strategy, *times, memory))
+        result.append(Run(name, shape, strategy, *times, memory, found["accuracy"]))
         print(f"   {name}, {shape}, {strategy}: {result[-1].time_error:+.1f} %", file=sys.stderr, flush=True)
     return result
 
@@ -145,6 +146,31 @@ def figures(found: list[Run]) -> list[Figure]:
         Figure("memory-error-mean", statistics.mean(map(abs, memory)), "percent", "<= 5"),
         Figure("memory-under-max", max(0.0, -min(memory)), "percent", "<= 2"),
     ]
+
+
+def by_kind(found: list[Run]) -> list[list[str]]:
+    """Per kind of instruction: how far its prediction is off, and what that does to an iteration (docs/accuracy.md)."""
+    entries: dict[str, list[tuple[float, dict[str, Any]]]] = {}  # with the whole iteration's time
+    for run in found:
+        for entry in [*run.accuracy["kinds"], {"kind": "elsewhere", **run.accuracy["elsewhere"]}]:
+            entries.setdefault(entry["kind"], []).append((run.accuracy["measured_seconds"], entry))
+    result = []
+    for kind, of_kind in entries.items():
+        shares = [100 * entry["measured_seconds"] / whole for whole, entry in of_kind]
+        errors = [100 * (entry["predicted_seconds"] - entry["measured_seconds"]) / whole for whole, entry in of_kind]
+        everywhere = [entry["everywhere"] for _, entry in of_kind if "everywhere" in entry]
+        predicted, measured = (sum(time[of] for time in everywhere) for of in ("predicted_seconds", "measured_seconds"))
+        result.append(
+            [
+                kind,
+                f"{len(of_kind)}",
+                f"{statistics.mean(shares):.1f} %",
+                f"{statistics.mean(errors):+.1f} %",
+                f"{statistics.mean(map(abs, errors)):.1f} %",
+                f"{100 * (predicted / measured - 1):+.1f} %" if measured > 0 else "-",
+            ]
+        )
+    return result
 
 
 def rows(found: list[Run]) -> list[list[str]]:
@@ -181,4 +207,6 @@ def run(quick: bool) -> Report:
                     where = cluster.emulated(profiles, CLUSTERS[shape])
                     found += runs(name, shape, where, folder, strategies, quick)
     header = ["model", "cluster", "strategy", "predicted", "measured", "time error", "memory errors, per device"]
-    return Report("Predicted against measured", table(header, rows(found)), figures(found))
+    kinds = ["instructions", "runs", "of an iteration", "error, of an iteration", "without sign", "error of the kind"]
+    text = table(header, rows(found)) + "\n\n## Where the time's error comes from\n\n" + table(kinds, by_kind(found))
+    return Report("Predicted against measured", text, figures(found))

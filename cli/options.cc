@@ -106,6 +106,10 @@ void take_from_coordinator(Workbench& bench, const PlanningOptions& options) {
 
 }  // namespace
 
+std::unique_ptr<ProfileStore> open_profiles(const std::string& path) {
+  return std::filesystem::exists(path) ? std::make_unique<ProfileStore>(path) : nullptr;
+}
+
 std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
   auto bench = std::make_unique<Workbench>();
   bench->graph = load_training_graph(options.model.path, options.model.training);
@@ -113,8 +117,7 @@ std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
     take_from_coordinator(*bench, options);
   } else if (!options.cluster.empty()) {
     bench->cluster = read_cluster(options.cluster, catalogue_defaults);
-    std::unique_ptr<ProfileStore> store;
-    if (std::filesystem::exists(options.profiles)) store = std::make_unique<ProfileStore>(options.profiles);
+    const std::unique_ptr<ProfileStore> store = open_profiles(options.profiles);
     bench->costs = std::make_unique<CostTable>(bench->graph, bench->cluster, store.get());
   } else {
     throw Error(ErrorKind::kInvalidInput, "no cluster is named: give --cluster FILE, or --coordinator HOST:PORT");

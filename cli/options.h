@@ -50,6 +50,9 @@ std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options);
 // far.
 Plan make_plan(const Workbench& bench, const PlanningOptions& options);
 
+// The store at that path, or null when there is none.
+std::unique_ptr<ProfileStore> open_profiles(const std::string& path);
+
 // Where profiles are kept unless --profiles says otherwise: motley/profiles.sqlite in the user's data folder.
 std::string default_profile_store();
 

@@ -131,7 +131,7 @@ void add_run_command(CLI::App& app) {
     if (!options->trace.empty()) write_file_atomically(options->trace, all.back().trace(graph));
     if (options->model.json) {
       nlohmann::json list = nlohmann::json::array();
-      for (const Trained& trained : all) list.push_back(trained.to_json());
+      for (const Trained& trained : all) list.push_back(trained.to_json(graph));
       std::cout << list.dump(2) << "\n";
     } else {
       std::cout << run_table(all);

@@ -5,11 +5,11 @@
 #include <cstdio>
 
 #include "base/units.h"
+#include "cli/accuracy.h"
 #include "cli/session.h"
 #include "cli/text_table.h"
 #include "compiler/serialize.h"
 #include "simulator/timeline.h"
-#include "simulator/trace.h"
 
 namespace motley {
 
@@ -23,7 +23,7 @@ void Trained::add(const proto::JobEvent& event) {
       break;
     case proto::JobEvent::kMetrics:
       losses_.push_back(event.metrics().loss());
-      seconds_.push_back(event.metrics().seconds());
+      seconds_[event.metrics().iteration()] = event.metrics().seconds();
       break;
     case proto::JobEvent::kTimeline:
       timelines_.push_back(event.timeline());
@@ -40,24 +40,33 @@ void Trained::add(const proto::JobEvent& event) {
 }
 
 double Trained::measured_seconds() const {
-  std::vector<double> sorted(seconds_.begin() + (seconds_.size() > 4 ? 2 : 0), seconds_.end());
-  if (sorted.empty()) return 0;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
+  std::vector<double> warm;
+  for (auto one = std::next(seconds_.begin(), seconds_.size() > 4 ? 2 : 0); one != seconds_.end(); ++one) {
+    warm.push_back(one->second);
+  }
+  if (warm.empty()) return 0;
+  const auto middle = warm.begin() + static_cast<std::ptrdiff_t>(warm.size() / 2);
+  std::nth_element(warm.begin(), middle, warm.end());
   return *middle;
 }
 
-std::string Trained::trace(const Graph& graph) const {
-  const Deployment deployment = deserialize_deployment(plan_.deployment(), "the coordinator's plan");
+std::vector<Timeline> Trained::timelines() const {
   std::vector<Timeline> timelines{{"predicted", events_of(plan_.predicted(), 0), {}}};
   if (!timelines_.empty()) {
     const proto::Timeline measured = merge(timelines_);
-    timelines.push_back({"measured", events_of(measured, typical_iteration(measured)), {}});
+    const std::int32_t iteration = typical_iteration(measured);
+    const auto seconds = seconds_.find(iteration);
+    timelines.push_back(
+        {"measured", events_of(measured, iteration), {}, Seconds(seconds == seconds_.end() ? 0 : seconds->second)});
   }
-  return trace_json(graph, cluster_, deployment, timelines);
+  return timelines;
 }
 
-nlohmann::json Trained::to_json() const {
+std::string Trained::trace(const Graph& graph) const {
+  return trace_json(graph, cluster_, deserialize_deployment(plan_.deployment(), "the coordinator's plan"), timelines());
+}
+
+nlohmann::json Trained::to_json(const Graph& graph) const {
   nlohmann::json predicted_peak = nlohmann::json::object();
   nlohmann::json measured_peak = nlohmann::json::object();
   nlohmann::json memory = nlohmann::json::object();
@@ -73,17 +82,25 @@ nlohmann::json Trained::to_json() const {
                            {"measured_allocated_bytes", measured.allocated_peak()},
                            {"measured_reserved_bytes", measured.reserved_peak()}});
   }
-  return {{"strategy", plan_.judged().name()},
-          {"predicted_seconds", plan_.judged().iteration_seconds()},
-          {"measured_seconds", measured_seconds()},
-          {"lower_bound_seconds", plan_.lower_bound_seconds()},
-          {"estimated_share", plan_.judged().estimated_share()},
-          {"seconds", seconds_},
-          {"losses", losses_},
-          {"memory", memory},
-          {"predicted_peak_memory_bytes", predicted_peak},
-          {"measured_peak_memory_bytes", measured_peak},
-          {"saved", saved_}};
+  nlohmann::json seconds = nlohmann::json::array();
+  for (const auto& [iteration, one] : seconds_) seconds.push_back(one);
+  nlohmann::json json{{"strategy", plan_.judged().name()},
+                      {"predicted_seconds", plan_.judged().iteration_seconds()},
+                      {"measured_seconds", measured_seconds()},
+                      {"lower_bound_seconds", plan_.lower_bound_seconds()},
+                      {"estimated_share", plan_.judged().estimated_share()},
+                      {"seconds", seconds},
+                      {"losses", losses_},
+                      {"memory", memory},
+                      {"predicted_peak_memory_bytes", predicted_peak},
+                      {"measured_peak_memory_bytes", measured_peak},
+                      {"saved", saved_}};
+  if (!timelines_.empty()) {
+    const Deployment deployment = deserialize_deployment(plan_.deployment(), "the coordinator's plan");
+    const std::vector<Timeline> both = timelines();
+    json["accuracy"] = accuracy_json(compare(graph, deployment, both[0], both[1]), graph, cluster_, deployment);
+  }
+  return json;
 }
 
 std::string run_table(const std::vector<Trained>& all) {

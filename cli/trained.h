@@ -2,6 +2,7 @@
 
 // What a job that trained has told: its plan, its losses and times, its timeline.
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,7 @@
 #include "graph/graph.h"
 #include "proto/cluster.h"
 #include "proto/coordinator_service.pb.h"
+#include "simulator/trace.h"
 
 namespace motley {
 
@@ -24,16 +26,19 @@ class Trained {
   // Predicted and measured timelines side by side (simulator/trace.h).
   std::string trace(const Graph& graph) const;
   // {strategy, predicted_seconds, measured_seconds, lower_bound_seconds, estimated_share, seconds: [...], losses:
-  // [...],
-  //  memory: {device: {predicted_peak_bytes, measured_peak_bytes, and likewise allocated and reserved}},
-  //  predicted_peak_memory_bytes: {device: n}, measured_peak_memory_bytes: {device: n}, saved: [file, ...]}
-  nlohmann::json to_json() const;
+  // [...], memory: {device: {predicted_peak_bytes, measured_peak_bytes, and likewise allocated and reserved}},
+  // predicted_peak_memory_bytes: {device: n}, measured_peak_memory_bytes: {device: n}, saved: [file, ...]};
+  // and, when timelines were measured, accuracy (cli/accuracy.h).
+  nlohmann::json to_json(const Graph& graph) const;
 
  private:
+  // The predicted one and, when there is one, the typical measured one.
+  std::vector<Timeline> timelines() const;
+
   proto::PlanFound plan_;
   Cluster cluster_;
   std::vector<double> losses_;
-  std::vector<double> seconds_;
+  std::map<std::int64_t, double> seconds_;  // by iteration
   std::vector<proto::Timeline> timelines_;
   std::vector<std::string> saved_;
   std::map<std::string, proto::MemoryUse> memory_;  // by device

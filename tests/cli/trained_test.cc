@@ -9,11 +9,13 @@ class TrainedTest : public testing::Test {
  protected:
   void iteration(double seconds, double loss) {
     proto::JobEvent event;
+    event.mutable_metrics()->set_iteration(iterations_++);
     event.mutable_metrics()->set_seconds(seconds);
     event.mutable_metrics()->set_loss(loss);
     trained_.add(event);
   }
   Trained trained_;
+  std::int64_t iterations_ = 0;
 };
 
 TEST_F(TrainedTest, MedianLeavesTwoWarmUpIterationsOut) {
@@ -38,7 +40,7 @@ TEST_F(TrainedTest, JsonHasPredictionAndMeasurement) {
   plan.set_lower_bound_seconds(0.25);
   trained_.add(event);
   iteration(0.625, 3.5);
-  const nlohmann::json json = trained_.to_json();
+  const nlohmann::json json = trained_.to_json(Graph{});
   EXPECT_EQ(json["strategy"], "cp-ar");
   EXPECT_EQ(json["predicted_seconds"], 0.5);
   EXPECT_EQ(json["measured_seconds"], 0.625);

@@ -117,6 +117,11 @@ def test_simulate_writes_a_timeline(planning: list[object], folder: Path) -> Non
     result("simulate", *planning, "--strategy", "ev-ar", "--trace", folder / "trace.json")
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
     assert any(event["ph"] == "X" for event in events)
+    none = folder / "none"
+    same = result("explain", "--against", folder / "trace.json", "--profiles", none)
+    assert same["predicted_seconds"] == pytest.approx(same["measured_seconds"], abs=1e-9)
+    process = motley("explain", "--cluster", folder / "cluster.yaml")
+    assert process.returncode >= 100 and "model is required" in process.stderr
 
 
 def test_what_if_combines_what_varies(planning: list[object], folder: Path) -> None:
@@ -175,6 +180,14 @@ def test_run_trains_on_two_agents(folder: Path) -> None:
     names = json.dumps(json.loads((folder / "run.json").read_text()))
     assert "predicted a/0" in names and "measured a/0" in names
     assert best["saved"]
+    # The trace alone tells where the error comes from: all parts of the iteration.
+    found = result("explain", "--against", folder / "run.json")
+    for of in ("predicted_seconds", "measured_seconds"):
+        parts = sum(kind[of] for kind in found["kinds"]) + found["elsewhere"][of]
+        assert parts == pytest.approx(found[of])
+        assert found[of] == pytest.approx(best["accuracy"][of], abs=1e-8)
+    again = result("explain", "--against", folder / "run.json", "--profiles", folder / "profiles.sqlite")
+    assert again["measured_seconds"] == found["measured_seconds"]
 
 
 @pytest.fixture
