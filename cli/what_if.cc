@@ -18,6 +18,7 @@ struct WhatIfCommand {
   std::vector<std::string> vary;
   std::string profiles = default_profile_store();
   std::int64_t batch = 0;
+  double wanted = 0;  // samples per second
   bool csv = false;
   WhatIfOptions sweep;
 };
@@ -41,9 +42,9 @@ void run(WhatIfCommand& command) {
   const WhatIf found = what_if(graph, clusters, costs, command.batch, command.sweep);
   clear_progress();
   if (command.model.json) {
-    std::cout << to_json(found).dump(2) << "\n";
+    std::cout << to_json(found, command.wanted).dump(2) << "\n";
   } else {
-    std::cout << (command.csv ? what_if_csv(found) : what_if_table(found));
+    std::cout << (command.csv ? what_if_csv(found) : what_if_table(found, command.wanted));
   }
 }
 
@@ -53,7 +54,8 @@ void add_what_if_command(CLI::App& app) {
   auto options = std::make_shared<WhatIfCommand>();
   CLI::App* command = app.add_subcommand("what-if", "Simulates a job on other machines, or otherwise set.");
   command->footer(
-      "Example: motley what-if gpt2.pt2 --cluster cluster.yaml --batch 64 --vary bandwidth=10Gbps,100Gbps "
+      "Example: motley what-if gpt2.pt2 --cluster cluster.yaml --batch 64 "
+      "--vary bandwidth=10Gbps,100Gbps "
       "--vary kind:T4=T4,A10\ndocs/what-if.md says what can be varied.");
   add_model_options(*command, options->model);
   command->add_option("--batch", options->batch, "samples per iteration, over all devices")
@@ -65,14 +67,24 @@ void add_what_if_command(CLI::App& app) {
       ->allow_extra_args(false);
   command
       ->add_option("--vary", options->vary,
-                   "what to vary: batch, dtype, nodes, devices, kind, bandwidth, lost or speed, as in "
+                   "what to vary: batch, dtype, nodes, devices, kind, "
+                   "bandwidth, lost or speed, as in "
                    "bandwidth:LINK=10Gbps,x2; several: every combination")
       ->allow_extra_args(false);
   command->add_option("--strategy", options->sweep.strategies, "strategies by name, of which the best counts");
   command->add_option("--evaluations", options->sweep.evaluations, "search each scenario for a better one for so many")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--seed", options->sweep.seed, "of the search")->capture_default_str();
+  command->add_option("--samples-per-second", options->wanted, "tell the cheapest scenario that does as many")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--draws", options->sweep.draws, "iterations with stragglers to draw per scenario")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--noise", options->sweep.noise, "for draws: deviation of estimated costs, as a share of them")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
+  command->add_flag("!--no-remedies", options->sweep.remedies, "do not try what would remove the bottlenecks");
+  command->add_option("--seed", options->sweep.seed, "of the search and the draws")->capture_default_str();
   command->add_option("--threads", options->sweep.threads, "0: all cores")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -12,9 +12,10 @@ namespace motley {
 
 class ScaledCosts : public CostModel {
  public:
-  // All times of device d are divided by speeds[d]. `costs` must outlive this.
-  ScaledCosts(const CostModel& costs, std::vector<double> speeds)
-      : costs_(costs), speeds_(std::move(speeds)), classes_(classes(costs, speeds_)) {}
+  // All times of device d are divided by speeds[d], and messages' overheads by `messages` as well. `costs` must outlive
+  // this.
+  ScaledCosts(const CostModel& costs, std::vector<double> speeds, double messages = 1)
+      : costs_(costs), speeds_(std::move(speeds)), messages_(messages), classes_(classes(costs, speeds_)) {}
 
   OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const override {
     OpCost cost = costs_.op(op, device, batch);
@@ -26,7 +27,7 @@ class ScaledCosts : public CostModel {
     return costs_.memory_pass(device, bytes) / speeds_[device];
   }
   Seconds message_overhead(DeviceIndex device) const override {
-    return costs_.message_overhead(device) / speeds_[device];
+    return costs_.message_overhead(device) / (speeds_[device] * messages_);
   }
   Bytes context(DeviceIndex device) const override { return costs_.context(device); }
   AllocatorKind allocator(DeviceIndex device) const override { return costs_.allocator(device); }
@@ -45,6 +46,7 @@ class ScaledCosts : public CostModel {
 
   const CostModel& costs_;
   const std::vector<double> speeds_;
+  const double messages_;
   const std::vector<std::int32_t> classes_;  // by device
 };
 

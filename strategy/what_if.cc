@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/statistics.h"
 #include "graph/cast.h"
 #include "strategy/baselines.h"
+#include "strategy/drawn_costs.h"
 #include "strategy/scaled_costs.h"
 #include "strategy/search.h"
 
@@ -16,6 +18,8 @@ namespace motley {
 namespace {
 
 constexpr std::size_t kServers = 128;  // devices, beyond which parameter servers are left out
+constexpr double kNotable = 0.01;      // of the iteration: what counts as a bottleneck
+constexpr Seconds kForever{std::numeric_limits<double>::infinity()};
 
 class Sweep {
  public:
@@ -24,13 +28,16 @@ class Sweep {
       : graph_(graph), clusters_(clusters), make_costs_(costs), batch_(batch), options_(options) {}
 
   WhatIf run() {
-    WhatIf result;
+    WhatIf result{.draws = options_.draws, .noise = options_.noise};
     if (clusters_.size() > 1) result.axes.emplace_back("cluster");
     for (const Variation& variation : options_.vary) result.axes.push_back(variation.title());
     cast_graphs();
     for (const WhatIfCluster& cluster : clusters_) add_cells(cluster);
     parallel_for(cells_.size(), options_.threads, [&](std::size_t i) { build(cells_[i]); });
     judge();
+    find_bottlenecks();
+    if (options_.remedies) try_remedies();
+    if (options_.draws > 0) draw();
     for (Cell& cell : cells_) result.outcomes.push_back(outcome_of(cell));
     return result;
   }
@@ -47,7 +54,12 @@ class Sweep {
     std::unique_ptr<Evaluator> evaluator;
     std::vector<std::string> strategies;  // to judge; an empty name is a search
     Evaluation best;
-    std::size_t place = 0;  // of the best among `strategies`; one past the last until there is one
+    std::size_t place = 0;                 // of the best among `strategies`; one past the last until there is one
+    Seconds fastest = kForever;            // of all, whether they fit or not
+    std::optional<Deployment> deployment;  // of the best; for draws
+    std::vector<Usage> usage;
+    std::vector<Remedy> remedies;
+    std::vector<double> drawn;  // seconds
   };
 
   // The casts that any scenario asks for.
@@ -124,6 +136,7 @@ class Sweep {
       const auto& [cell, place] = tasks[i];
       Evaluation evaluation = evaluate(*cell->evaluator, cell->strategies[place]);
       const std::lock_guard lock(mutex_);
+      cell->fastest = std::min(cell->fastest, evaluation.not_compilable ? kForever : evaluation.simulation.iteration);
       const bool first = cell->place == cell->strategies.size();
       const bool equal = !first && !better(cell->best, evaluation) && place < cell->place;
       if (!first && !better(evaluation, cell->best) && !equal) return;
@@ -132,10 +145,109 @@ class Sweep {
     });
   }
 
+  // Where the time of each best strategy goes.
+  void find_bottlenecks() {
+    const std::vector<Cell*> cells = cells_where([](const Cell& cell) { return !cell.best.not_compilable; });
+    run_all("bottlenecks", cells.size(), [&](std::size_t i) {
+      Cell& cell = *cells[i];
+      const Scenario& scenario = cell.scenario;
+      const Graph& graph = graph_of(scenario);
+      Deployment deployment = std::get<Deployment>(
+          Compiler(graph, scenario.cluster, *cell.costs).compile(cell.best.strategy, scenario.batch, Folding::kTwins));
+      const SimulationResult result = simulate(graph, scenario.cluster, *cell.costs, deployment, {.keep_events = true});
+      cell.usage = critical_usage(scenario.cluster, *cell.costs, deployment, result);
+      if (options_.draws > 0 && cell.best.feasible()) cell.deployment = std::move(deployment);
+    });
+  }
+
+  std::vector<Cell*> cells_where(const std::function<bool(const Cell&)>& wanted) {
+    std::vector<Cell*> cells;
+    for (Cell& cell : cells_) {
+      if (cell.impossible.empty() && wanted(cell)) cells.push_back(&cell);
+    }
+    return cells;
+  }
+
+  void try_remedies() {
+    std::vector<std::pair<Cell*, Resource>> tasks;
+    for (Cell* cell : cells_where([](const Cell& one) { return !one.best.not_compilable; })) {
+      if (!cell->best.feasible() || cell->fastest < cell->best.simulation.iteration) {
+        tasks.emplace_back(cell, Resource{Resource::What::kMemory, "memory of all devices", {}});
+      }
+      if (!cell->best.feasible()) continue;
+      for (const Usage& usage : cell->usage) {
+        if (usage.time >= cell->best.simulation.iteration * kNotable) tasks.emplace_back(cell, usage.resource);
+      }
+    }
+    std::vector<Remedy> remedies(tasks.size());
+    run_all("remedies", tasks.size(), [&](std::size_t i) { remedies[i] = doubled(*tasks[i].first, tasks[i].second); });
+    for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].first->remedies.push_back(std::move(remedies[i]));
+  }
+
+  // Another strategy may be the best then.
+  Remedy doubled(const Cell& cell, const Resource& resource) const {
+    const Scenario& scenario = cell.scenario;
+    Cluster cluster = scenario.cluster;
+    std::vector<double> speeds(cluster.devices.size(), 1);
+    double messages = 1;
+    std::string change = "twice the ";
+    switch (resource.what) {
+      case Resource::What::kCompute:
+        for (std::int32_t device : resource.members) speeds[device] = 2;
+        break;
+      case Resource::What::kLinks:
+        change += "bandwidth of ";
+        for (std::int32_t index : resource.members) {
+          Link& link = cluster.links[index];
+          link.bandwidth = link.bandwidth * 2;
+          for (RatePoint& point : link.curve) point.rate = point.rate * 2;
+        }
+        break;
+      case Resource::What::kMessages:
+        change = "half the ";
+        for (Link& link : cluster.links) link.latency = link.latency / 2;
+        messages = 2;
+        break;
+      case Resource::What::kMemory:
+        for (Device& device : cluster.devices) device.memory = device.memory * 2;
+        break;
+    }
+    cluster.finish();
+    const ScaledCosts costs(*cell.costs, std::move(speeds), messages);
+    const Evaluator evaluator(graph_of(scenario), cluster, costs, scenario.batch);
+    Evaluation best = evaluator.evaluate(cell.best.strategy);
+    for (const std::string& name : cell.strategies) {
+      if (name.empty()) continue;
+      Evaluation evaluation = evaluator.evaluate_baseline(name);
+      if (better(evaluation, best)) best = std::move(evaluation);
+    }
+    return {change + resource.name, best.feasible() ? best.simulation.iteration : Seconds(0)};
+  }
+
+  // The same programs, with other luck each time. A device that stands for others is as slow as the slowest of them.
+  void draw() {
+    const std::vector<Cell*> cells = cells_where([](const Cell& cell) { return cell.deployment.has_value(); });
+    const auto draws = static_cast<std::size_t>(options_.draws);
+    for (Cell* cell : cells) cell->drawn.resize(draws);
+    run_all("draws", cells.size() * draws, [&](std::size_t i) {
+      Cell& cell = *cells[i / draws];
+      const Scenario& scenario = cell.scenario;
+      std::vector<double> luck;
+      for (std::size_t d = 0; d < scenario.cluster.devices.size(); ++d) {
+        luck.push_back(standard_normal(options_.seed, i % draws, d));
+      }
+      for (const Program& program : cell.deployment->programs) {
+        for (DeviceIndex twin : program.twins) luck[program.device] = std::max(luck[program.device], luck[twin]);
+      }
+      const DrawnCosts costs(*cell.costs, std::move(luck), options_.noise);
+      cell.drawn[i % draws] = simulate(graph_of(scenario), scenario.cluster, costs, *cell.deployment).iteration.value;
+    });
+  }
+
   Evaluation evaluate(const Evaluator& evaluator, const std::string& strategy) const {
     if (!strategy.empty()) return evaluator.evaluate_baseline(strategy);
     SearchOptions search;
-    search.time = Seconds(std::numeric_limits<double>::infinity());
+    search.time = kForever;
     search.evaluations = options_.evaluations;
     search.seed = options_.seed;
     search.threads = 1;
@@ -165,6 +277,7 @@ class Sweep {
     const std::vector<Device>& devices = cell.scenario.cluster.devices;
     outcome.batch = cell.scenario.batch;
     outcome.devices = static_cast<std::int64_t>(devices.size());
+    outcome.price = cell.scenario.cluster.price();
     outcome.strategy = best.strategy.name;
     outcome.reasons = best.reasons();
     if (best.not_compilable) return outcome;
@@ -175,6 +288,20 @@ class Sweep {
     outcome.fullest = devices[fullest->device].name;
     outcome.peak = fullest->peak;
     outcome.capacity = fullest->capacity;
+    outcome.remedies = cell.remedies;
+    if (!best.feasible()) {
+      for (const Resource& short_of : lacking_memory(cell.scenario.cluster, best.simulation)) {
+        outcome.bottlenecks.emplace_back(short_of.name, 0);
+      }
+      return outcome;
+    }
+    for (const Usage& usage : cell.usage) {
+      const double share = usage.time / outcome.iteration;
+      if (share >= kNotable) outcome.bottlenecks.emplace_back(usage.resource.name, share);
+    }
+    if (!cell.drawn.empty()) {
+      outcome.noise = {Seconds(percentile(cell.drawn, 50)), Seconds(percentile(cell.drawn, 95))};
+    }
     return outcome;
   }
 
@@ -189,6 +316,18 @@ class Sweep {
 };
 
 }  // namespace
+
+const Outcome* cheapest(const WhatIf& sweep, double samples_per_second) {
+  const Outcome* best = nullptr;
+  for (const Outcome& outcome : sweep.outcomes) {
+    if (!outcome.price || !outcome.feasible() || outcome.samples_per_second() < samples_per_second) continue;
+    const auto key = [](const Outcome& o) {
+      return std::pair(*o.price, o.iteration.value / static_cast<double>(o.batch));
+    };
+    if (best == nullptr || key(outcome) < key(*best)) best = &outcome;
+  }
+  return best;
+}
 
 WhatIf what_if(const Graph& graph, const std::vector<WhatIfCluster>& clusters, const CostMaker& costs,
                std::int64_t batch, const WhatIfOptions& options) {

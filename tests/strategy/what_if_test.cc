@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 // Nodes of one processor each, so that collectives are Gloo's rings, around a switch.
 constexpr const char* kStar = R"(nodes:
@@ -31,12 +32,13 @@ class WhatIfTest : public ::testing::Test {
   void SetUp() override { graph = support::chain_graph({.layers = 2, .width = 256}); }
 
   // One sample takes each op but an update so long on a device.
-  CostMaker costs(double seconds) const {
-    return [seconds](const Graph& of, const Cluster& cluster) {
+  static CostMaker costs(double seconds, bool measured = true) {
+    return [=](const Graph& of, const Cluster& cluster) {
       auto costs = std::make_unique<support::FixedCosts>(of, std::vector<double>(cluster.devices.size(), 1.0), seconds);
       for (std::size_t o = 0; o < of.ops.size(); ++o) {
         if (of.ops[o].kind == OpKind::kUpdate) costs->seconds_per_sample[o] = 0;
       }
+      costs->measured = measured;
       return costs;
     };
   }
@@ -156,14 +158,107 @@ TEST_F(WhatIfTest, TheAnswerDoesNotDependOnTheThreads) {
   WhatIfOptions options;
   options.vary = {parse_variation("nodes:n=1,2,3"), parse_variation("speed:n-0=1,0.5")};
   options.evaluations = 40;
+  options.draws = 10;
   const auto answer = [&](int threads) {
     options.threads = threads;
-    const WhatIf found = what_if(graph, {cluster(kStar)}, costs(1e-3), kBatch, options);
+    const WhatIf found = what_if(graph, {cluster(kStar)}, costs(1e-3, false), kBatch, options);
     std::vector<std::pair<std::string, double>> all;
-    for (const Outcome& outcome : found.outcomes) all.emplace_back(outcome.strategy, outcome.iteration.value);
+    for (const Outcome& outcome : found.outcomes) {
+      all.emplace_back(outcome.strategy, outcome.iteration.value);
+      all.insert(all.end(), outcome.bottlenecks.begin(), outcome.bottlenecks.end());
+      for (const Remedy& remedy : outcome.remedies) all.emplace_back(remedy.change, remedy.iteration.value);
+      all.emplace_back("median", outcome.noise->median.value);
+      all.emplace_back("p95", outcome.noise->p95.value);
+    }
     return all;
   };
   EXPECT_EQ(answer(1), answer(8));
+}
+
+TEST_F(WhatIfTest, ComputeIsTheBottleneckOfFastLinksAndLinksOfSlowOnes) {
+  // 48 samples on two take 24 per_sample(1e-3); their gradients 0.526 s at 1 MB/s, and next to nothing at 1 TB/s.
+  const double compute = 24 * per_sample(1e-3), wire = kBytes / 1e6;
+  const WhatIf found = sweep({"bandwidth=1MB/s,1TB/s"}, 1e-3);
+  const Outcome& slow = found.outcomes[0];
+  ASSERT_EQ(slow.bottlenecks.size(), 2u);
+  EXPECT_EQ(slow.bottlenecks[0].first, "link n-0-tor and 1 like it");
+  EXPECT_EQ(slow.bottlenecks[1].first, "compute of cpu");
+  EXPECT_THAT(slow.bottlenecks[0].second + slow.bottlenecks[1].second, near(1));
+  EXPECT_EQ(found.outcomes[1].bottlenecks[0].first, "compute of cpu");
+  EXPECT_GT(found.outcomes[1].bottlenecks[0].second, 0.9999);
+  // Compute overlaps the only bucket by nothing: it is filled by the last gradient.
+  EXPECT_THAT(slow.iteration.value, near(compute + wire));
+  EXPECT_THAT(slow.remedies[0].iteration.value, near(compute + wire / 2));
+  EXPECT_EQ(slow.remedies[0].change, "twice the bandwidth of link n-0-tor and 1 like it");
+  EXPECT_THAT(slow.remedies[1].iteration.value, near(compute / 2 + wire));
+}
+
+TEST_F(WhatIfTest, LatencyIsTheBottleneckOfManySmallSteps) {
+  // The ring's 2 (n - 1) = 6 steps of two links of 1 s each.
+  std::string far = kStar;
+  far.replace(far.find("1MB/s, latency: 0"), 17, "1TB/s, latency: 1s");
+  const WhatIf found = sweep({"nodes:n=4"}, 0, {"ev-ar"}, far);
+  EXPECT_EQ(found.outcomes[0].bottlenecks[0].first, "latency and overhead of messages");
+  EXPECT_THAT(found.outcomes[0].iteration.value, near(12));
+  EXPECT_EQ(found.outcomes[0].remedies[0].change, "half the latency and overhead of messages");
+  EXPECT_THAT(found.outcomes[0].remedies[0].iteration.value, near(6));
+}
+
+TEST_F(WhatIfTest, MemoryIsTheBottleneckOfWhatDoesNotFit) {
+  std::string small = kStar;
+  small.replace(small.find("1GiB"), 4, "3MiB");
+  const WhatIf found = sweep({"batch=1024,65536"}, 1, {"ev-ar"}, small);
+  ASSERT_FALSE(found.outcomes[0].feasible());
+  EXPECT_THAT(found.outcomes[0].bottlenecks, ElementsAre(Pair("memory of cpu", 0)));
+  ASSERT_EQ(found.outcomes[0].remedies.size(), 1u);
+  EXPECT_EQ(found.outcomes[0].remedies[0].change, "twice the memory of all devices");
+  EXPECT_GT(found.outcomes[0].remedies[0].iteration.value, 0) << "2.x of 3 MiB more than there is";
+  EXPECT_EQ(found.outcomes[1].remedies[0].iteration.value, 0) << "far too large";
+}
+
+// 1, 2 and 4 nodes at 2.5 an hour each; n do 48 samples in 48 per_sample(1e-2) / n.
+TEST_F(WhatIfTest, TheCheapestIsTheLeastPriceThatSuffices) {
+  const WhatIf found =
+      sweep({"bandwidth=1TB/s", "nodes:n=1,4,2"}, 1e-2, {"ev-ar"}, "prices: {cpu: 2.5}\n" + std::string(kStar));
+  const double one = 1 / per_sample(1e-2);
+  EXPECT_EQ(cheapest(found, 0.9 * one), &found.outcomes[0]);
+  EXPECT_EQ(cheapest(found, 1.5 * one), &found.outcomes[2]);
+  EXPECT_EQ(cheapest(found, 1.5 * one)->price, 5.0);
+  EXPECT_EQ(cheapest(found, 3 * one), &found.outcomes[1]);
+  EXPECT_EQ(cheapest(found, 5 * one), nullptr);
+  EXPECT_EQ(cheapest(sweep({}, 1), 1e-9), nullptr) << "no prices";
+}
+
+// Estimated costs that deviate by a tenth. Of n devices that wait for each other the slowest counts: with luck at most
+// z for all n, P = Phi(z)^n. For n = 1 the median is at z = 0 and the 95th percentile at 1.645; for n = 16 at
+// Phi^-1(0.5^(1/16)) = 1.718 and Phi^-1(0.95^(1/16)) = 2.728.
+TEST_F(WhatIfTest, TheSlowestOfMoreDevicesIsSlower) {
+  WhatIfOptions options;
+  options.vary = {parse_variation("bandwidth=1TB/s"), parse_variation("nodes:n=1,16")};
+  options.strategies = {"ev-ar"};
+  options.draws = 4000;
+  options.noise = 0.1;
+  options.remedies = false;
+  const WhatIf found = what_if(graph, {cluster(kStar)}, costs(1, false), kBatch, options);
+  const auto over = [](const Outcome& outcome, Seconds drawn) { return (drawn / outcome.iteration - 1) / 0.1; };
+  const Outcome& one = found.outcomes[0];
+  const Outcome& many = found.outcomes[1];
+  EXPECT_NEAR(over(one, one.noise->median), 0, 0.06);
+  EXPECT_NEAR(over(one, one.noise->p95), 1.645, 0.12);
+  EXPECT_NEAR(over(many, many.noise->median), 1.718, 0.06);
+  EXPECT_NEAR(over(many, many.noise->p95), 2.728, 0.12);
+}
+
+TEST_F(WhatIfTest, MeasuredCostsDeviateByTheirOwnSpread) {
+  WhatIfOptions options;
+  options.vary = {parse_variation("nodes:n=1")};
+  options.strategies = {"ev-ar"};
+  options.draws = 200;
+  options.noise = 0.5;
+  const WhatIf found = what_if(graph, {cluster(kStar)}, costs(1), kBatch, options);
+  // FixedCosts are measured, and spread by nothing.
+  EXPECT_EQ(found.outcomes[0].noise->median, found.outcomes[0].iteration);
+  EXPECT_EQ(found.outcomes[0].noise->p95, found.outcomes[0].iteration);
 }
 
 TEST_F(WhatIfTest, WhatCannotBeVariedIsSaid) {
