@@ -141,6 +141,26 @@ def test_what_if_combines_what_varies(planning: list[object], folder: Path) -> N
     assert "did you mean bandwidth?" in refused("what-if", *planning, "--vary", "bandwith=1Gbps")
 
 
+def test_what_if_names_the_bottleneck_and_the_cheapest_and_is_drawn(folder: Path) -> None:
+    (folder / "priced.yaml").write_text("prices: {V100-16GB: 2.5, T4: 0.5, A10: 1}" + CLUSTER)
+    job = planning_on(folder, "priced.yaml")
+    sweep = result(
+        "what-if", *job, "--vary", "kind:T4=T4,A10", "--vary", "lost=none,big", "--draws", 20, "--samples-per-second", 1
+    )
+    prices = [outcome["price_per_hour"] for outcome in sweep["outcomes"]]
+    assert prices == [3.5, 1, 4.5, 2] and sweep["cheapest"] == 1
+    for outcome in sweep["outcomes"]:
+        assert 0 < outcome["bottlenecks"][0]["share"] <= 1 + 1e-9
+        best = min(remedy["iteration_seconds"] for remedy in outcome["remedies"])
+        assert best < outcome["iteration_seconds"]
+        assert outcome["noise"]["median_seconds"] <= outcome["noise"]["p95_seconds"]
+    (folder / "sweep.json").write_text(json.dumps(sweep))
+    for name, head in {"sweep.svg": b"<?xml", "sweep.png": b"\x89PNG"}.items():
+        draw = [sys.executable, ROOT / "examples" / "draw_what_if.py", folder / "sweep.json", "-o", folder / name]
+        subprocess.run(draw, check=True)
+        assert (folder / name).read_bytes().startswith(head)
+
+
 def test_infeasible_is_a_result_with_reasons(folder: Path) -> None:
     tiny = planning_on(folder, "tiny.yaml")
     (folder / "tiny.yaml").write_text(
