@@ -152,6 +152,7 @@ class Reader {
              "a node's name has no \"/\": that is for its devices, as in " + name.substr(0, name.find('/')) + "/0");
     }
     if (!row["devices"]) refuse(row, "node " + name + " has no devices: add devices: {kind: KIND, count: N}");
+    note_kinds(row["devices"]);
     std::vector<std::string>& members = alike_[name];
     const auto changed = changes_.nodes.find(name);
     if (!row["count"] && changed == changes_.nodes.end()) {
@@ -170,6 +171,15 @@ class Reader {
         read_node(row, name, member);
       }
     }
+  }
+
+  // Even of a node that is lost; what is wrong with them is told when they are read.
+  void note_kinds(const YAML::Node& devices) {
+    const auto note = [&](const YAML::Node& entry) {
+      if (entry.IsMap() && entry["kind"] && entry["kind"].IsScalar()) kinds_.insert(entry["kind"].Scalar());
+    };
+    note(devices);
+    for (std::size_t i = 0; devices.IsSequence() && i < devices.size(); ++i) note(devices[i]);
   }
 
   void read_node(const YAML::Node& row, const std::string& name, const std::string& member) {
@@ -234,7 +244,6 @@ class Reader {
     constexpr std::int64_t kMost = 4096;
     check_map(row, "devices", {"kind", "count", "memory", "nvlink", "price"});
     std::string kind = required(row, "kind", "this device");
-    kinds_.insert(kind);
     bool replaced = false;
     for (const std::string& of : {name, std::string(kind)}) {
       const auto change = changes_.kinds.find(of);

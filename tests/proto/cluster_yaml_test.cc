@@ -224,6 +224,7 @@ TEST_F(ChangedCluster, ALostNodeTakesItsLinksAlong) {
   EXPECT_EQ(cluster.devices.size(), 2u);
   for (const Link& link : cluster.links) EXPECT_EQ(link.name.find("small"), std::string::npos) << link.name;
   EXPECT_EQ(changed({.nodes = {{"small", 3}}, .lost = {"small-1"}}).nodes.size(), 3u);
+  EXPECT_EQ(changed({.kinds = {{"T4", "V100-16GB"}}, .lost = {"small"}}).devices.size(), 2u) << "no T4 is left";
   EXPECT_THROW(changed({.lost = {"small", "big"}}), UnusableCluster);
   EXPECT_THAT(refusal({.lost = {"tor"}}), HasSubstr("there is no node tor"));
 }
