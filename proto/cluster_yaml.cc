@@ -1,7 +1,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,14 +9,15 @@
 #include "base/file.h"
 #include "base/suggest.h"
 #include "proto/cluster.h"
+#include "proto/yaml_form.h"
 
 namespace motley {
 namespace {
 
-class Reader {
+class Reader : private YamlForm {
  public:
   Reader(const std::string& source, KindLookup lookup, const ClusterChanges& changes)
-      : lookup_(lookup), changes_(changes) {
+      : YamlForm(source), lookup_(lookup), changes_(changes) {
     cluster_.source = source;
   }
 
@@ -53,45 +53,8 @@ class Reader {
   };
   static constexpr std::int32_t kNoCrossbar = -1;
 
-  [[noreturn]] void refuse(const YAML::Node& at, const std::string& message) const {
-    const int line = at.IsDefined() ? at.Mark().line : -1;
-    throw Error(ErrorKind::kInvalidInput,
-                cluster_.source + (line >= 0 ? ":" + std::to_string(line + 1) : "") + ": " + message);
-  }
-
   VertexIndex vertex_count() const {
     return static_cast<VertexIndex>(cluster_.devices.size() + cluster_.nodes.size() + cluster_.switches.size());
-  }
-
-  void check_map(const YAML::Node& node, const std::string& what, const std::vector<std::string>& keys) const {
-    std::string known;
-    for (const std::string& key : keys) known += " " + key;
-    if (!node.IsMap()) refuse(node, what + " is written as KEY: VALUE with the keys" + known);
-    std::set<std::string> seen;
-    for (const auto& entry : node) {
-      const std::string key = text(entry.first, "a key");
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        refuse(entry.first, std::string(what).append(" has no key ").append(key).append(did_you_mean(key, keys)) +
-                                "; its keys are" + known);
-      }
-      if (!seen.insert(key).second) refuse(entry.first, "the key " + key + " stands twice: remove one of the two");
-    }
-  }
-
-  std::vector<YAML::Node> list(const YAML::Node& node, const YAML::Node& parent, const std::string& what) const {
-    if (!node) refuse(parent, what + " is missing: write " + what + ": and a list");
-    if (!node.IsSequence()) refuse(node, what + " is a list: write one - for each entry");
-    return {node.begin(), node.end()};
-  }
-
-  std::string text(const YAML::Node& node, const std::string& what) const {
-    if (!node.IsScalar()) refuse(node, what + " is one word");
-    return node.Scalar();
-  }
-
-  std::string required(const YAML::Node& map, const std::string& key, const std::string& what) const {
-    if (!map[key]) refuse(map, what + " has no " + key + ": add " + key + ": and its value");
-    return text(map[key], key);
   }
 
   std::string new_name(const YAML::Node& node, const std::string& what) {
@@ -104,36 +67,6 @@ class Reader {
       refuse(node, "the name " + name + " is taken since line " + std::to_string(first->second) + ": take another");
     }
     return name;
-  }
-
-  // A quantity with a unit, above 0 unless `zero` is allowed.
-  template <class T>
-  T quantity(const YAML::Node& node, const std::string& key, T (*parse)(std::string_view), bool zero = false) const {
-    T value;
-    try {
-      value = parse(text(node, key));
-    } catch (const Error& error) {
-      refuse(node, key + ": " + error.what());
-    }
-    if (!zero && !(value.value > 0)) refuse(node, key + " must be above 0");
-    return value;
-  }
-
-  std::int64_t count(const YAML::Node& node, std::int64_t most) const {
-    std::int64_t number = 0;
-    if (!YAML::convert<std::int64_t>::decode(node, number) || number < 1 || number > most) {
-      refuse(node, "count is a whole number from 1 to " + std::to_string(most) + ", not \"" +
-                       (node.IsScalar() ? node.Scalar() : "a list") + "\"");
-    }
-    return number;
-  }
-
-  double price(const YAML::Node& node) const {
-    double number = 0;
-    if (!YAML::convert<double>::decode(node, number) || !(number >= 0) || !std::isfinite(number)) {
-      refuse(node, "a price is a number per hour, 0 or more");
-    }
-    return number;
   }
 
   void read_prices(const YAML::Node& rows) {
