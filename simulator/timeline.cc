@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -12,6 +13,59 @@
 #include "profiler/signature.h"
 
 namespace motley {
+
+namespace {
+
+// By event.
+std::vector<const Instruction*> instructions_of(const Deployment& deployment, const proto::Timeline& measured) {
+  std::map<DeviceIndex, const Program*> programs;
+  for (const Program& program : deployment.programs) programs[program.device] = &program;
+  std::vector<const Instruction*> instructions;
+  for (const proto::TimelineEvent& event : measured.events()) {
+    const auto program = programs.find(event.device());
+    if (program == programs.end() || event.instruction() < 0 ||
+        event.instruction() >= static_cast<std::int32_t>(program->second->instructions.size())) {
+      throw Error(ErrorKind::kInvalidInput,
+                  "the measured timeline has instruction " + std::to_string(event.instruction()) + " of device " +
+                      std::to_string(event.device()) + ", which the deployment lacks: it is of another plan");
+    }
+    instructions.push_back(&program->second->instructions[event.instruction()]);
+  }
+  return instructions;
+}
+
+// When each device communicated.
+class Communication {
+ public:
+  Communication(const proto::Timeline& measured, const std::vector<const Instruction*>& instructions) {
+    for (int i = 0; i < measured.events_size(); ++i) {
+      const proto::TimelineEvent& event = measured.events(i);
+      const Stream stream = stream_of(instructions[i]->kind);
+      if (stream == Stream::kCompute) continue;
+      // A receive spends most of its time waiting for something to arrive.
+      const double start = stream == Stream::kReceive ? event.end() : event.start();
+      spans_[{event.device(), event.iteration()}].emplace_back(start, event.end());
+    }
+    for (auto& [key, spans] : spans_) {
+      std::sort(spans.begin(), spans.end());
+      for (std::size_t i = 1; i < spans.size(); ++i) spans[i].second = std::max(spans[i].second, spans[i - 1].second);
+    }
+  }
+
+  // Whether it fell into the time of `event`, on the same device.
+  bool meets(const proto::TimelineEvent& event) const {
+    const auto found = spans_.find({event.device(), event.iteration()});
+    if (found == spans_.end()) return false;
+    const auto later = std::upper_bound(found->second.begin(), found->second.end(), std::pair(event.end(), 0.0));
+    return later != found->second.begin() && std::prev(later)->second > event.start();
+  }
+
+ private:
+  // By device and iteration: starts, and the latest end of those that started till then; ascending.
+  std::map<std::pair<DeviceIndex, std::int32_t>, std::vector<std::pair<double, double>>> spans_;
+};
+
+}  // namespace
 
 proto::Timeline merge(const std::vector<proto::Timeline>& parts) {
   proto::Timeline merged;
@@ -73,20 +127,14 @@ std::vector<Event> events_of(const proto::Timeline& timeline, std::int32_t itera
 
 std::map<DeviceIndex, std::vector<ProfiledOp>> op_times(const Graph& graph, const Deployment& deployment,
                                                         const proto::Timeline& measured) {
-  std::map<DeviceIndex, const Program*> programs;
-  for (const Program& program : deployment.programs) programs[program.device] = &program;
+  const std::vector<const Instruction*> instructions = instructions_of(deployment, measured);
+  const Communication communication(measured, instructions);
   const Signatures signatures = signatures_of(graph);
   std::map<std::tuple<DeviceIndex, std::int32_t, std::int64_t>, std::vector<double>> seconds;
-  for (const proto::TimelineEvent& event : measured.events()) {
-    const auto program = programs.find(event.device());
-    if (program == programs.end() || event.instruction() < 0 ||
-        event.instruction() >= static_cast<std::int32_t>(program->second->instructions.size())) {
-      throw Error(ErrorKind::kInvalidInput,
-                  "the measured timeline has instruction " + std::to_string(event.instruction()) + " of device " +
-                      std::to_string(event.device()) + ", which the deployment lacks: it is of another plan");
-    }
-    const Instruction& instruction = program->second->instructions[event.instruction()];
-    if (instruction.kind != InstructionKind::kCompute) continue;
+  for (int i = 0; i < measured.events_size(); ++i) {
+    const proto::TimelineEvent& event = measured.events(i);
+    const Instruction& instruction = *instructions[i];
+    if (instruction.kind != InstructionKind::kCompute || communication.meets(event)) continue;
     const std::int32_t signature = signatures.of_op[instruction.op];
     const std::int64_t batch = signatures.distinct[signature].depends_on_batch ? instruction.batch : 0;
     seconds[{event.device(), signature, batch}].push_back(event.end() - event.start());
@@ -102,7 +150,7 @@ std::map<DeviceIndex, std::vector<ProfiledOp>> op_times(const Graph& graph, cons
     CurvePoint point;
     point.batch = batch;
     point.repeats = static_cast<std::int32_t>(times.size());
-    point.time = Seconds(median(times));
+    point.time = Seconds(std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size()));
     for (double& time : times) time = std::abs(time - point.time.value);
     point.spread = Seconds(median(times));
     ops.back().points.push_back(point);
