@@ -14,6 +14,10 @@ namespace {
 
 constexpr double kUsable = 0.8;  // of a device's memory, for tensors of one op
 
+double emulated_speed(const proto::DeviceDescription& device) {
+  return device.emulation().empty() ? 1.0 : parse_emulation(device.emulation()).speed;
+}
+
 Fingerprint fingerprint_of(const proto::DeviceDescription& device, double speed) {
   Fingerprint fingerprint = cpu_fingerprint(std::max(1, device.threads()), speed);
   if (device.type() == "cpu") return fingerprint;
@@ -26,7 +30,7 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
   const Graph graph = deserialize_graph(task.graph(), "the coordinator");
   const std::string name = torch_device(device);
   MeasureOptions options;
-  options.emulated_speed = device.emulation().empty() ? 1.0 : parse_emulation(device.emulation()).speed;
+  options.emulated_speed = emulated_speed(device);
   options.fingerprint = fingerprint_of(device, options.emulated_speed);
   options.batches.assign(task.request().batches().begin(), task.request().batches().end());
   options.max_batch = task.request().max_batch();
@@ -58,16 +62,24 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
   measure(graph, name, options);
 }
 
-void run_link_probe(const proto::LinkTask& task, Communicator& communicator, Communicator& control, void* scratch,
-                    const proto::Meeting& meeting, const EventSink& sink) {
+void run_link_probe(const proto::DeviceDescription& device, const proto::LinkTask& task, Communicator& communicator,
+                    Communicator& control, void* scratch, const proto::Meeting& meeting, const EventSink& sink) {
   LinkProbeOptions options;
   options.largest = Bytes{task.largest_bytes()};
   options.budget = Seconds{task.budget_seconds()};
   options.timeout = Seconds{meeting.timeout_seconds()};
-  const auto links = probe_links(communicator, control, scratch, options);
+  const ProbedNetwork network = probe_links(communicator, control, scratch, options);
+  const double speed = emulated_speed(device);
+  Profile profile;
+  profile.fingerprint = fingerprint_of(device, speed);
+  profile.messages =
+      message_costs(network, communicator.rank(), device.type() == "cpu", profile.fingerprint.threads, speed);
+  proto::WorkerEvent own;
+  *own.mutable_profile() = to_message(profile);
+  sink(own);
   if (communicator.rank() != 0) return;
   proto::WorkerEvent event;
-  for (const ProbedLink& link : links) {
+  for (const ProbedLink& link : network.links) {
     auto& figure = *event.mutable_links()->add_links();
     figure.set_from(meeting.devices(link.from));
     figure.set_to(meeting.devices(link.to));

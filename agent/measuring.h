@@ -11,8 +11,9 @@ namespace motley {
 // Tells `sink` of progress and of profiles as they are measured. Throws what measure() throws.
 void run_profiling(const proto::DeviceDescription& device, const proto::ProfileTask& task, const EventSink& sink);
 
-// Called by all ranks; rank 0 tells `sink` of all links. `control` and `scratch` as probe_links wants them.
-void run_link_probe(const proto::LinkTask& task, Communicator& communicator, Communicator& control, void* scratch,
-                    const proto::Meeting& meeting, const EventSink& sink);
+// Called by all ranks. Each tells `sink` what messages cost it, as a profile; rank 0 tells of all links. `control` and
+// `scratch` as probe_links wants them.
+void run_link_probe(const proto::DeviceDescription& device, const proto::LinkTask& task, Communicator& communicator,
+                    Communicator& control, void* scratch, const proto::Meeting& meeting, const EventSink& sink);
 
 }  // namespace motley

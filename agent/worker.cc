@@ -54,13 +54,14 @@ void probe(const proto::WorkerTask& task, const EventSink& sink) {
   const auto communicator = connect(task);
   if (!task.meeting().cuda()) {
     std::vector<std::byte> scratch(2 * static_cast<std::size_t>(task.links().largest_bytes()));
-    return run_link_probe(task.links(), *communicator, *communicator, scratch.data(), task.meeting(), sink);
+    return run_link_probe(task.device(), task.links(), *communicator, *communicator, scratch.data(), task.meeting(),
+                          sink);
   }
   const auto control = make_gloo_communicator(rendezvous_of(task.meeting(), "control/"));
   const Graph nothing;
   const auto executor = Executor::open(torch_device(task.device()), nothing);
   const TensorHandle scratch = executor->flat(DType::kUInt8, 2 * task.links().largest_bytes());
-  run_link_probe(task.links(), *communicator, *control, data_pointer(scratch), task.meeting(), sink);
+  run_link_probe(task.device(), task.links(), *communicator, *control, data_pointer(scratch), task.meeting(), sink);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ CompilerTables::CompilerTables(const Graph& g, const Cluster& c, const CostModel
 
 CompilerTables::Pair CompilerTables::measure(DeviceIndex from, DeviceIndex to) const {
   if (from == to) return {};
-  const Seconds latency = cluster.latency(from, to) + costs.message_overhead(from) + costs.message_overhead(to);
+  const Seconds latency = cluster.latency(from, to) + costs.messages(from).overhead + costs.messages(to).overhead;
   return {latency.value, 1 / cluster.bandwidth(from, to).value};
 }
 

@@ -31,7 +31,7 @@ void run_job(const JobContext& context, const std::function<void(std::int64_t)>&
   const proto::Timeline measured = run_deployment(context, cluster, deployment, on_iteration);
   for (const auto& [device, ops] : op_times(context.graph, deployment, measured)) {
     const std::string& name = cluster.devices[static_cast<std::size_t>(device)].name;
-    context.profiles.add({options.fingerprints.at(name), Origin::kTimeline, std::nullopt, ops});
+    context.profiles.add({.fingerprint = options.fingerprints.at(name), .origin = Origin::kTimeline, .ops = ops});
   }
 }
 

@@ -123,6 +123,7 @@ std::vector<proto::LinkFigure> measure_links(const JobContext& context) {
   const std::string prefix = context.name() + "/links/";
   context.tell_progress(0, 1, "measuring the links between " + std::to_string(context.devices.size()) + " devices");
   std::vector<proto::LinkFigure> links;
+  std::map<std::string, double> overheads;  // seconds, by device
   {
     WorkerGroup group(context.launcher, context.nodes, context.stop);
     for (std::size_t rank = 0; rank < context.devices.size(); ++rank) {
@@ -137,11 +138,16 @@ std::vector<proto::LinkFigure> measure_links(const JobContext& context) {
     }
     group.run([&](const proto::WorkerEvent& event) {
       if (event.has_links()) links.assign(event.links().links().begin(), event.links().links().end());
+      if (!event.has_profile()) return;
+      context.profiles.add(from_message(event.profile()));
+      overheads[event.device()] = event.profile().messages().overhead_seconds();
     });
   }
   context.key_values.forget(prefix);
   std::vector<LinkSample> measurements;
-  for (const proto::LinkFigure& link : links) {
+  for (proto::LinkFigure& link : links) {
+    // Of the latency that was measured the ends' overheads are the devices' costs.
+    link.set_latency_seconds(link.latency_seconds() - overheads[link.from()] - overheads[link.to()]);
     for (const auto& message : link.messages()) {
       measurements.push_back({.from = link.from(),
                               .to = link.to(),

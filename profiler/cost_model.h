@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "profiler/profile.h"
 #include "proto/cluster.h"
 
 namespace motley {
@@ -33,8 +34,8 @@ class CostModel {
   virtual OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const = 0;
   // Slice, concatenate, sum, scale, fill: `bytes` written on the device.
   virtual Seconds memory_pass(DeviceIndex device, Bytes bytes) const = 0;
-  // Fixed time that a message (one end) and a collective (per step) cost beyond latency and bandwidth.
-  virtual Seconds message_overhead(DeviceIndex device) const = 0;
+  // Of a message at one end, and of every step of a collective.
+  virtual MessageCosts messages(DeviceIndex device) const = 0;
   // Memory of the process and the device context before any tensor.
   virtual Bytes context(DeviceIndex device) const = 0;
   virtual AllocatorKind allocator(DeviceIndex) const { return AllocatorKind::kNone; }

@@ -19,6 +19,7 @@ struct Measured {
   std::string kind;
   std::optional<Fingerprint> fingerprint;
   std::optional<DeviceCosts> device;
+  std::optional<MessageCosts> messages;
   std::map<std::string, std::vector<CurvePoint>> points;  // by signature
   std::map<std::string, std::vector<CurvePoint>> seen;    // ... in real runs
 
@@ -40,7 +41,7 @@ DeviceKind nominal(const std::string& kind) {
 
 DeviceCosts nominal_costs(const DeviceKind& kind) {
   // A pass reads what it writes.
-  return {kind.launch, kind.memory_bandwidth * kMemoryEfficiency / 2, kind.message, kind.context};
+  return {kind.launch, kind.memory_bandwidth * kMemoryEfficiency / 2, kind.context};
 }
 
 }  // namespace
@@ -78,6 +79,7 @@ class CostTableBuilder {
     }
     result.device = own.device ? *own.device : guessed_costs(kind, others);
     result.allocator = is_cpu(device.kind) ? AllocatorKind::kCpu : AllocatorKind::kCuda;
+    result.messages = own.messages ? *own.messages : guessed_messages(kind, others);
     result.basis = std::make_shared<const CostBasis>(basis);
     return result;
   }
@@ -113,6 +115,7 @@ class CostTableBuilder {
     for (const Profile& profile : profiles) {
       if (!mine(profile)) continue;
       if (profile.device) result.device = profile.device;
+      if (profile.messages) result.messages = profile.messages;
       for (const ProfiledOp& op : profile.ops) {
         std::vector<CurvePoint>& points =
             (profile.origin == Origin::kTimeline ? result.seen : result.points)[op.signature];
@@ -191,10 +194,19 @@ class CostTableBuilder {
       if (!other.device) continue;
       const DeviceCosts there = nominal_costs(nominal(other.kind));
       return {other.device->pass * (here.pass / there.pass),
-              other.device->pass_rate * (here.pass_rate / there.pass_rate),
-              other.device->message * (here.message / there.message), other.device->context};
+              other.device->pass_rate * (here.pass_rate / there.pass_rate), other.device->context};
     }
     return here;
+  }
+
+  static MessageCosts guessed_messages(const DeviceKind& kind, const std::vector<Measured>& others) {
+    for (const Measured& other : others) {
+      if (!other.messages) continue;
+      const double quotient = kind.message / nominal(other.kind).message;
+      return {other.messages->overhead * quotient, other.messages->work * quotient,
+              other.messages->work_per_byte * quotient};
+    }
+    return {.overhead = kind.message};
   }
 
   const Graph& graph_;
@@ -233,7 +245,7 @@ Seconds CostTable::memory_pass(DeviceIndex device, Bytes bytes) const {
   return costs.pass + bytes / costs.pass_rate;
 }
 
-Seconds CostTable::message_overhead(DeviceIndex device) const { return tables_[table_of_[device]].device.message; }
+MessageCosts CostTable::messages(DeviceIndex device) const { return tables_[table_of_[device]].messages; }
 
 Bytes CostTable::context(DeviceIndex device) const { return tables_[table_of_[device]].device.context; }
 

@@ -46,7 +46,7 @@ class CostTable : public CostModel {
 
   OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const override;
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override;
-  Seconds message_overhead(DeviceIndex device) const override;
+  MessageCosts messages(DeviceIndex device) const override;
   Bytes context(DeviceIndex device) const override;
   AllocatorKind allocator(DeviceIndex device) const override;
   std::int32_t cost_class(DeviceIndex device) const override { return table_of_[device]; }
@@ -62,6 +62,7 @@ class CostTable : public CostModel {
     std::vector<Entry> entries;  // by distinct signature
     DeviceCosts device;
     AllocatorKind allocator = AllocatorKind::kCuda;
+    MessageCosts messages;
     std::shared_ptr<const CostBasis> basis;
   };
   friend class CostTableBuilder;

@@ -23,6 +23,7 @@
 #include "graph/graph.h"
 #include "profiler/profile.h"
 #include "runtime/host_tensor.h"
+#include "runtime/link_probe.h"
 
 namespace motley {
 
@@ -57,9 +58,13 @@ std::vector<std::int64_t> profile_batches(std::int64_t most);
 // that cannot run, naming it; a batch that memory does not hold ends the measuring unless it is the first.
 Profile measure(const Graph& graph, const std::string& device, const MeasureOptions& options);
 
-// Of a device as a whole: slices and sums, messages, context (the process as it is, so call it before measure). For an
-// accelerator the last two are the catalogue's.
+// Of a device as a whole: slices and sums, and the context (the process as it is, so call it before measure; for an
+// accelerator the catalogue's).
 DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed);
+
+// Of messages of this rank, from what a probe found of its links. Only on a CPU, `threads` of which compute at an
+// emulated speed, do they slow compute: where no core is left for them, as in a control group's quota.
+MessageCosts message_costs(const ProbedNetwork& network, int rank, bool cpu, int threads, double emulated_speed);
 
 // Of "cpu" on this machine: the processor's name, LibTorch's version, and as kind "cpu", or "cpu@SHARE" where `speed`
 // times the CPU time that a control group grants to a thread is less than one core.

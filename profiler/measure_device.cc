@@ -1,9 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <exception>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -14,7 +12,6 @@
 #include "profiler/measure.h"
 #include "runtime/control_group.h"
 #include "runtime/executor.h"
-#include "runtime/gloo_communicator.h"
 #include "runtime/stopwatch.h"
 #include "runtime/version.h"
 
@@ -36,47 +33,6 @@ double pass_seconds(Executor& executor, Stopwatch& stopwatch, std::int64_t float
   return median(seconds);
 }
 
-// Half of a round trip of one byte between two ranks of this process, shared by the two ends.
-Seconds message_seconds() {
-  constexpr int kTrips = 200;
-  const std::shared_ptr<Store> store = make_memory_store();
-  std::vector<double> seconds;
-  std::vector<std::thread> ranks;
-  ranks.reserve(2);
-  std::vector<std::exception_ptr> failures(2);
-  for (int rank = 0; rank < 2; ++rank) {
-    ranks.emplace_back([&, rank] {
-      try {
-        Rendezvous rendezvous;
-        rendezvous.store = store;
-        rendezvous.rank = rank;
-        rendezvous.size = 2;
-        const std::unique_ptr<Communicator> communicator = make_gloo_communicator(rendezvous);
-        char byte = 0;
-        for (int trip = 0; trip < kTrips; ++trip) {
-          const auto begin = std::chrono::steady_clock::now();
-          for (const bool sends : {rank == 0, rank != 0}) {
-            const auto pending = sends ? communicator->send(&byte, Bytes(1), 1 - rank, trip)
-                                       : communicator->receive(&byte, Bytes(1), 1 - rank, trip);
-            pending->wait(rendezvous.timeout);
-          }
-          if (rank == 0) {
-            seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-          }
-        }
-        communicator->barrier(kAllRanks, rendezvous.timeout);
-      } catch (...) {
-        failures[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure != nullptr) std::rethrow_exception(failure);
-  }
-  return Seconds(median(seconds) / 4);
-}
-
 Bytes resident() {
   std::ifstream statm("/proc/self/statm");
   std::int64_t total = 0;
@@ -95,6 +51,14 @@ std::string processor_name() {
   return "unknown processor";
 }
 
+// Of a second for which messages keep a core busy: for how long that many compute threads stand still. Where a core is
+// left for the messages, they do not; where a quota is shared, what messages use is lost to the compute threads.
+double lost_share(int threads, double emulated_speed) {
+  const double cores = std::min(granted_cores(), static_cast<double>(std::thread::hardware_concurrency()));
+  const double spare = cores - threads * emulated_speed;
+  return std::clamp(1 - spare, 0.0, 1.0) / std::min<double>(cores, threads);
+}
+
 }  // namespace
 
 DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed) {
@@ -111,8 +75,16 @@ DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerp
   constexpr double kFloat = 4;
   costs.pass = Seconds(small / emulated_speed);
   costs.pass_rate = BytesPerSecond(kFloat * (kLarge - kSmall) / std::max(large - small, 1e-9) * emulated_speed);
-  costs.message = device == "cpu" ? message_seconds() / emulated_speed : kind.message;
   return costs;
+}
+
+MessageCosts message_costs(const ProbedNetwork& network, int rank, bool cpu, int threads, double emulated_speed) {
+  Seconds latency = network.message_work * 2;
+  for (const ProbedLink& link : network.links) {
+    if (link.from == rank || link.to == rank) latency = std::min(latency, link.latency);
+  }
+  const double lost = cpu ? lost_share(threads, emulated_speed) : 0;
+  return {latency / 2, network.message_work * lost, network.message_work_per_byte * lost};
 }
 
 Fingerprint cpu_fingerprint(int threads, double speed) {

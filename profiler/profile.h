@@ -52,14 +52,22 @@ struct ProfiledOp {
 struct DeviceCosts {
   Seconds pass;              // a slice, concatenation, sum, scale or fill of nothing
   BytesPerSecond pass_rate;  // ... and of many bytes written
-  Seconds message;           // fixed cost of a message at one end
   Bytes context;             // of the process before any tensor
+};
+
+// What a message costs the device at either end, beyond the link's latency and bandwidth.
+struct MessageCosts {
+  Seconds overhead;  // fixed time
+  // How much later than alone its compute instructions end, when it sends or receives the message meanwhile.
+  Seconds work;
+  Seconds work_per_byte;
 };
 
 struct Profile {
   Fingerprint fingerprint;
   Origin origin = Origin::kProfile;
   std::optional<DeviceCosts> device;
+  std::optional<MessageCosts> messages;
   std::vector<ProfiledOp> ops;
 };
 

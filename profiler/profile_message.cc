@@ -26,8 +26,13 @@ proto::Profile to_message(const Profile& profile) {
     proto::DeviceCosts& device = *message.mutable_device();
     device.set_pass_seconds(profile.device->pass.value);
     device.set_pass_bytes_per_second(profile.device->pass_rate.value);
-    device.set_message_seconds(profile.device->message.value);
     device.set_context_bytes(profile.device->context.value);
+  }
+  if (profile.messages) {
+    proto::MessageCosts& messages = *message.mutable_messages();
+    messages.set_overhead_seconds(profile.messages->overhead.value);
+    messages.set_work_seconds(profile.messages->work.value);
+    messages.set_work_seconds_per_byte(profile.messages->work_per_byte.value);
   }
   for (const ProfiledOp& op : profile.ops) {
     proto::ProfiledOp& row = *message.add_ops();
@@ -59,7 +64,12 @@ Profile from_message(const proto::Profile& message) {
   if (message.has_device()) {
     const proto::DeviceCosts& device = message.device();
     profile.device = {Seconds(device.pass_seconds()), BytesPerSecond(device.pass_bytes_per_second()),
-                      Seconds(device.message_seconds()), Bytes(device.context_bytes())};
+                      Bytes(device.context_bytes())};
+  }
+  if (message.has_messages()) {
+    const proto::MessageCosts& messages = message.messages();
+    profile.messages = {Seconds(messages.overhead_seconds()), Seconds(messages.work_seconds()),
+                        Seconds(messages.work_seconds_per_byte())};
   }
   for (const proto::ProfiledOp& row : message.ops()) {
     ProfiledOp op{row.signature(), row.text(), row.dtype(), {}};

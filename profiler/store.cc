@@ -17,7 +17,8 @@ constexpr const char* kSchema = R"(
 CREATE TABLE device (
   id INTEGER PRIMARY KEY, device TEXT NOT NULL, software TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
   threads INTEGER NOT NULL, torch TEXT NOT NULL, driver TEXT NOT NULL, pass_seconds REAL, pass_bytes_per_second REAL,
-  message_seconds REAL, context_bytes INTEGER, updated INTEGER NOT NULL, UNIQUE (device, software));
+  context_bytes INTEGER, message_seconds REAL, message_work_seconds REAL, message_work_seconds_per_byte REAL,
+  updated INTEGER NOT NULL, UNIQUE (device, software));
 CREATE INDEX device_kind ON device (kind);
 CREATE TABLE signature (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, dtype TEXT NOT NULL, text TEXT NOT NULL);
 CREATE TABLE point (
@@ -30,7 +31,7 @@ CREATE TABLE link (
   spread REAL NOT NULL, repeats INTEGER NOT NULL, updated INTEGER NOT NULL,
   PRIMARY KEY (a, b, both_ways, bytes)) WITHOUT ROWID;
 )";
-constexpr sqlite::Format kFormat{"profile store", 0x6d6f746c, 1, kSchema};  // "motl"
+constexpr sqlite::Format kFormat{"profile store", 0x6d6f746c, 2, kSchema};  // "motl"
 
 std::int64_t id_of(Statement& insert, Statement& select, const std::string& key) {
   insert.run();
@@ -59,13 +60,20 @@ std::int64_t device_id(Database& database, const Profile& profile, std::int64_t 
   select.bind(fingerprint.device()).bind(fingerprint.software()).step();
   const std::int64_t id = select.integer(0);
   if (profile.device) {
-    Statement(database,
-              "UPDATE device SET pass_seconds = ?, pass_bytes_per_second = ?, message_seconds = ?, context_bytes = ? "
-              "WHERE id = ?")
+    Statement(database, "UPDATE device SET pass_seconds = ?, pass_bytes_per_second = ?, context_bytes = ? WHERE id = ?")
         .bind(profile.device->pass.value)
         .bind(profile.device->pass_rate.value)
-        .bind(profile.device->message.value)
         .bind(profile.device->context.value)
+        .bind(id)
+        .run();
+  }
+  if (profile.messages) {
+    Statement(database,
+              "UPDATE device SET message_seconds = ?, message_work_seconds = ?, message_work_seconds_per_byte = ? "
+              "WHERE id = ?")
+        .bind(profile.messages->overhead.value)
+        .bind(profile.messages->work.value)
+        .bind(profile.messages->work_per_byte.value)
         .bind(id)
         .run();
   }
@@ -116,10 +124,10 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
   const std::lock_guard lock(mutex_);
   const std::set<std::string> wanted(signatures.begin(), signatures.end());
   std::vector<Profile> result;
-  Statement devices(
-      *database_,
-      "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, message_seconds, "
-      "context_bytes, message_seconds IS NOT NULL FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
+  Statement devices(*database_,
+                    "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, context_bytes, "
+                    "pass_seconds IS NOT NULL, message_seconds, message_work_seconds, message_work_seconds_per_byte, "
+                    "message_seconds IS NOT NULL FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
   devices.bind(kind);
   Statement points(*database_,
                    "SELECT p.origin, s.hash, s.text, s.dtype, p.batch, p.seconds, p.spread, p.kept, p.workspace, "
@@ -129,9 +137,11 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
     Profile profile;
     profile.fingerprint = {kind, devices.text(1), static_cast<int>(devices.integer(2)), devices.text(3),
                            devices.text(4)};
-    if (devices.integer(9) != 0) {
-      profile.device = {Seconds(devices.real(5)), BytesPerSecond(devices.real(6)), Seconds(devices.real(7)),
-                        Bytes(devices.integer(8))};
+    if (devices.integer(8) != 0) {
+      profile.device = {Seconds(devices.real(5)), BytesPerSecond(devices.real(6)), Bytes(devices.integer(7))};
+    }
+    if (devices.integer(12) != 0) {
+      profile.messages = {Seconds(devices.real(9)), Seconds(devices.real(10)), Seconds(devices.real(11))};
     }
     std::map<Origin, Profile> by_origin;
     points.bind(devices.integer(0));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <functional>
 
 #include "base/error.h"
@@ -12,7 +13,8 @@ namespace {
 constexpr std::int32_t kTag = (1 << 29) - 3;  // beyond any program's
 constexpr std::int64_t kGrowth = 4;           // from size to size
 constexpr Bytes kShort{64 << 10};
-constexpr Bytes kSignal{0};                                            // a message that only says "now"
+constexpr Bytes kSignal{0};  // a message that only says "now"
+constexpr int kSignalsPerRepeat = 4;
 constexpr std::size_t kWords = 8, kMessageWords = 4, kMostSizes = 32;  // of a result on the wire
 
 Seconds median(std::vector<double> values) {
@@ -27,6 +29,20 @@ Seconds spread_around(Seconds center, std::vector<double> values) {
   return median(std::move(values));
 }
 
+// Of this process.
+Seconds processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return Seconds(static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec));
+}
+
+// Messages that a process sent or received, and what they took of its processor time.
+struct Work {
+  Seconds time;
+  double messages = 0;
+  double bytes = 0;
+};
+
 // The lower rank of a pair leads: it holds the clock, the higher one answers.
 class Probe {
  public:
@@ -38,7 +54,7 @@ class Probe {
         options_(options),
         links_(communicator.size(), std::vector<ProbedLink>(communicator.size())) {}
 
-  std::vector<ProbedLink> run() {
+  ProbedNetwork run() {
     const int size = communicator_.size();
     const int pairs = std::max(1, size * (size - 1) / 2);
     for (int low = 0; low < size; ++low) {
@@ -49,12 +65,16 @@ class Probe {
       }
     }
     if (size >= 4) all_pairs();
-    std::vector<ProbedLink> result;
+    ProbedNetwork result;
     for (int from = 0; from < size; ++from) {
       for (int to = 0; to < size; ++to) {
-        if (from != to) result.push_back(links_[from][to]);
+        if (from != to) result.links.push_back(links_[from][to]);
       }
     }
+    if (size == 1) return result;
+    result.message_work = signals_.time / signals_.messages;
+    const Seconds payload = payloads_.time - payloads_.messages * result.message_work;
+    result.message_work_per_byte = std::max(Seconds(0), payload / payloads_.bytes);
     return result;
   }
 
@@ -74,18 +94,30 @@ class Probe {
   // Times of `repeats` round trips of which one way is a signal. Its share is taken off.
   std::vector<double> times(int peer, Bytes out, Bytes in, int repeats) {
     std::vector<double> result;
-    for (int i = 0; i <= repeats; ++i) {
+    swap(peer, out, in);
+    const Seconds before = processor_time();
+    for (int i = 0; i < repeats; ++i) {
       const Seconds start = now();
       swap(peer, out, in);
-      if (i > 0) result.push_back((now() - start - signal_).value);
+      result.push_back((now() - start - signal_).value);
     }
+    count(out + in, repeats, processor_time() - before);
     return result;
   }
   void echo(int peer, Bytes out, Bytes in, int repeats) {
+    Seconds before;
     for (int i = 0; i <= repeats; ++i) {
       get(peer, in);
       put(peer, out);
+      if (i == 0) before = processor_time();
     }
+    count(out + in, repeats, processor_time() - before);
+  }
+  void count(Bytes both_ways, int repeats, Seconds time) {
+    Work& work = both_ways == kSignal ? signals_ : payloads_;
+    work.time += time;
+    work.messages += 2 * repeats;
+    work.bytes += static_cast<double>(both_ways.value) * repeats;
   }
 
   void note(ProbedLink& link, Bytes bytes, const std::vector<double>& values) {
@@ -117,9 +149,9 @@ class Probe {
     ProbedLink& back = links_[peer][rank()];
     const Seconds start = now();
     signal_ = Seconds(0);
-    signal_ = least(times(peer, kSignal, kSignal, options_.repeats)) / 2;
+    signal_ = least(times(peer, kSignal, kSignal, kSignalsPerRepeat * options_.repeats)) / 2;
     // As many repeats as are wanted, or fewer when there and back take more than a fair part of the budget.
-    Seconds round = (now() - start) / (options_.repeats + 1);
+    Seconds round = (now() - start) / (kSignalsPerRepeat * options_.repeats + 1);
     for (Bytes size = options_.smallest; size <= options_.largest; size = size * kGrowth) {
       if (there.messages.size() >= 2 && now() - start + 6.0 * round > budget) break;
       const double affordable = budget / round / 12;
@@ -138,7 +170,7 @@ class Probe {
   }
 
   void answer(int peer) {
-    echo(peer, kSignal, kSignal, options_.repeats);
+    echo(peer, kSignal, kSignal, kSignalsPerRepeat * options_.repeats);
     for (Batch batch = next_batch(peer); batch.what != Batch::kEnd; batch = next_batch(peer)) {
       const Bytes size(batch.bytes);
       const int repeats = static_cast<int>(batch.repeats);
@@ -278,12 +310,14 @@ class Probe {
   const LinkProbeOptions options_;
   std::vector<std::vector<ProbedLink>> links_;  // from, to
   Seconds signal_;                              // what a signal takes one way, for the pair in hand
+  Work signals_;                                // both ways, with all peers
+  Work payloads_;                               // one way each, and the signals that answered them
 };
 
 }  // namespace
 
-std::vector<ProbedLink> probe_links(Communicator& communicator, Communicator& control, void* scratch,
-                                    const LinkProbeOptions& options) {
+ProbedNetwork probe_links(Communicator& communicator, Communicator& control, void* scratch,
+                          const LinkProbeOptions& options) {
   MOTLEY_CHECK(options.smallest > Bytes(0) && options.smallest * kGrowth <= options.largest && options.repeats > 0,
                "a link probe needs two sizes and a repeat");
   return Probe(communicator, control, scratch, options).run();

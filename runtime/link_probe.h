@@ -41,11 +41,19 @@ struct ProbedLink {
   BytesPerSecond bandwidth_all_pairs;
 };
 
-// All ranks call this with the same options; all get the same result: every ordered pair, by `from` and `to`. Nothing
+struct ProbedNetwork {
+  std::vector<ProbedLink> links;  // every ordered pair, by `from` and `to`; the same on all ranks
+  // What a message takes of the processor time of this rank's process, whether it is sent or received: an empty one,
+  // and per byte.
+  Seconds message_work;
+  Seconds message_work_per_byte;
+};
+
+// All ranks call this with the same options. Nothing
 // else may be on the network meanwhile. `control` has the same ranks and host memory; it may be `communicator` itself.
 // `scratch` is 2 * options.largest bytes where messages of `communicator` live (the GPU's memory for NCCL).
-std::vector<ProbedLink> probe_links(Communicator& communicator, Communicator& control, void* scratch,
-                                    const LinkProbeOptions& options = {});
+ProbedNetwork probe_links(Communicator& communicator, Communicator& control, void* scratch,
+                          const LinkProbeOptions& options = {});
 
 // The line through the shortest message's least time and the largest one's median. Not least squares over all sizes:
 // shapers let short messages pass in a burst, protocols change with size, and whatever else runs on the hosts holds up

@@ -36,6 +36,7 @@ class Steps {
   // Ends a phase whose slowest hop's fixed time passes `rounds` times.
   void add(CollectiveStep phase, std::size_t rounds) {
     phase.fixed = static_cast<double>(rounds) * slowest(phase, rounds);
+    for (CollectiveHop& hop : phase.hops) hop.messages = static_cast<double>(rounds);
     phases.push_back(std::move(phase));
   }
   // Each hop moves its bytes in as many messages.

@@ -45,6 +45,7 @@ struct CollectiveHop {
   DeviceIndex from = 0;
   DeviceIndex to = 0;
   double bytes = 0;
+  double messages = 1;  // in which they travel
 };
 struct CollectiveStep {  // one after the other: first the fixed time passes, then all hops run at once
   Seconds fixed;

@@ -75,10 +75,14 @@ void Engine::start(std::int32_t i) {
   memory_.allocate_for(i);
   if (on_memory) on_memory(step.program, now_);
   switch (step.stream) {
-    case Stream::kCompute:
-      spans_[i].start += std::exchange(places_[step.program].delay, 0);
+    case Stream::kCompute: {
+      Place& place = places_[step.program];
+      if (now_ > place.idle_since) place.busy_since = now_;
+      place.computes = true;
+      spans_[i].start += std::exchange(place.delay, 0);
       push(spans_[i].start + step.seconds, Happens::kEnd, i);
       break;
+    }
     case Stream::kSend:
       push(now_ + step.seconds, Happens::kOffer, step.other);
       break;
@@ -106,7 +110,7 @@ void Engine::expect(std::int32_t instruction) const {
 void Engine::happen(const Pending& event) {
   switch (event.what) {
     case Happens::kEnd:
-      finish(event.index);
+      finish_compute(event.index);
       break;
     case Happens::kOffer:
       exchanges_[event.index].offered = true;
@@ -130,6 +134,7 @@ void Engine::happen(const Pending& event) {
 
 void Engine::start_flow(std::int32_t index) {
   const Transfer& transfer = flat_.transfers[index];
+  exchanges_[index].flow_start = now_;
   network_.start(Seconds(now_), transfer.route, transfer.bytes, index);
 }
 
@@ -157,6 +162,7 @@ void Engine::start_flows(CollectiveId collective) {
   Gathering& gathering = gatherings_[collective];
   const FlatPhase& phase = flat_.phases[gathering.phase++];
   gathering.missing = phase.end_flow - phase.first_flow;
+  gathering.flow_start = now_;
   for (std::int32_t flow = phase.first_flow; flow < phase.end_flow; ++flow) {
     network_.start(Seconds(now_), flat_.flows[flow].route, flat_.flows[flow].bytes, ~collective);
   }
@@ -166,12 +172,45 @@ void Engine::start_flows(CollectiveId collective) {
 void Engine::end_flow(std::int32_t key) {
   if (key < 0) {
     const CollectiveId collective = ~key;
-    if (--gatherings_[collective].missing == 0) start_phase(collective);
+    Gathering& gathering = gatherings_[collective];
+    if (--gathering.missing > 0) return;
+    const FlatPhase& phase = flat_.phases[gathering.phase - 1];
+    for (std::int32_t f = phase.first_flow; flat_.messages_delay && f < phase.end_flow; ++f) {
+      const FlatFlow& flow = flat_.flows[f];
+      delay_compute(flow.sender, flow.messages, flow.bytes, gathering.flow_start);
+      delay_compute(flow.receiver, flow.messages, flow.bytes, gathering.flow_start);
+    }
+    start_phase(collective);
     return;
   }
   const Transfer& transfer = flat_.transfers[key];
+  if (flat_.messages_delay) {
+    for (const std::int32_t end : {transfer.send, transfer.receive}) {
+      delay_compute(flat_.steps[end].program, 1, transfer.bytes, exchanges_[key].flow_start);
+    }
+  }
   push(now_ + transfer.latency + flat_.steps[transfer.receive].seconds, Happens::kArrival, key);
   finish(transfer.send);
+}
+
+void Engine::delay_compute(std::int32_t program, double messages, double bytes, double since) {
+  if (program == kNone || !places_[program].computes) return;
+  Place& place = places_[program];
+  const MessageCosts& costs = flat_.messages[program];
+  const double whole = now_ - since;
+  const double beside = whole > 0 ? std::min(1.0, (now_ - place.busy_since) / whole) : 1;
+  place.owed += beside * (costs.work.value * messages + costs.work_per_byte.value * bytes);
+}
+
+void Engine::finish_compute(std::int32_t i) {
+  Place& place = places_[flat_.steps[i].program];
+  if (place.owed > 0) {
+    push(now_ + std::exchange(place.owed, 0), Happens::kEnd, i);
+    return;
+  }
+  place.computes = false;
+  place.idle_since = now_;
+  finish(i);
 }
 
 void Engine::finish(std::int32_t i) {

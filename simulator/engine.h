@@ -8,6 +8,9 @@
 //    and the receive ends the message overhead of its device after that.
 //  - A device posts kPostedReceives receives at a time, in order; each holds its memory from then on. They end in
 //    order; one begins, in the timeline, when it is posted and the one before it has ended.
+//  - Messages slow the compute of both ends (MessageCosts::work): when a message has left or arrived, the compute
+//    instruction that runs there ends later by the message's work, or by the part of it that fell into the time since
+//    which the compute stream has been busy. That goes for the hops of an all-reduce as well.
 //  - A member that brings several values to an all-reduce packs them first, which takes a memory pass of its compute
 //    stream: the compute instruction that starts next is later by it.
 //  - An all-reduce starts when its last member has entered. It runs by the algorithm that Gloo or NCCL would choose
@@ -60,20 +63,28 @@ class Engine {
     bool offered = false;
     bool posted = false;
     bool arrived = false;
+    double flow_start = 0;
   };
   struct Gathering {           // a collective
     std::int32_t missing = 0;  // members that have not entered; then, flows of the phase that run
     std::int32_t phase = 0;
+    double flow_start = 0;  // of the phase
   };
   struct Place {                     // a program
     double delay = 0;                // of the next compute instruction, by packing
     std::int32_t receiving = kNone;  // the first receive that has not ended
     double received = 0;             // when the one before it has
+    bool computes = false;
+    double busy_since = 0;  // the compute stream, without a gap
+    double idle_since = 0;
+    double owed = 0;  // seconds that the compute instruction lost to messages
   };
   void start_ready();
   void start(std::int32_t instruction);
   void expect(std::int32_t instruction) const;
   void finish(std::int32_t instruction);
+  void finish_compute(std::int32_t instruction);
+  void delay_compute(std::int32_t program, double messages, double bytes, double since);
   void start_flow(std::int32_t transfer);
   void finish_receives(std::int32_t program);
   void happen(const Pending& event);

@@ -31,6 +31,7 @@ class FlatBuilder {
       count += program.instructions.size();
     }
     flat_.first.push_back(static_cast<std::int32_t>(count));
+    program_of_.assign(cluster_.devices.size(), kNone);
     flat_.steps.resize(count);
     flat_.dependents.reserve(count);
     flat_.op_memory.resize(count);
@@ -38,6 +39,10 @@ class FlatBuilder {
       MOTLEY_CHECK(program.device >= 0 && program.device < static_cast<DeviceIndex>(cluster_.devices.size()),
                    "program of a device that the cluster lacks");
       flat_.devices.push_back(program.device);
+      const MessageCosts messages = costs_.messages(program.device);
+      flat_.messages.push_back(messages);
+      flat_.messages_delay |= messages.work > Seconds(0) || messages.work_per_byte > Seconds(0);
+      program_of_[program.device] = program_;
       time(program);
       link(program);
       ++program_;
@@ -100,7 +105,7 @@ class FlatBuilder {
       }
       case InstructionKind::kSend:
       case InstructionKind::kReceive:
-        return costs_.message_overhead(program.device).value;
+        return flat_.messages.back().overhead.value;
       case InstructionKind::kAllReduce:
         return instruction.inputs.size() > 1 ? pass() : 0;
       case InstructionKind::kConcat:
@@ -205,13 +210,15 @@ class FlatBuilder {
     const std::vector<DeviceIndex> order = ring_order(collective.members, cluster_);
     const CollectiveRequest request{CollectiveKind::kAllReduce, order, static_cast<double>(collective.bytes.value)};
     const auto step_time = [this](DeviceIndex from, DeviceIndex to, double bytes) {
-      return cluster_.latency(from, to) + costs_.message_overhead(from) + cluster_.shortfall(route(from, to), bytes);
+      return cluster_.latency(from, to) + costs_.messages(from).overhead + cluster_.shortfall(route(from, to), bytes);
     };
     for (const CollectiveStep& step :
          collective_steps(request, choose_collective(request, cluster_), cluster_, step_time)) {
       const auto first_flow = static_cast<std::int32_t>(flat_.flows.size());
       for (const CollectiveHop& hop : step.hops) {
-        if (hop.bytes > 0) flat_.flows.push_back({route(hop.from, hop.to), hop.bytes});
+        if (hop.bytes == 0) continue;
+        flat_.flows.push_back(
+            {route(hop.from, hop.to), hop.bytes, hop.messages, program_of_[hop.from], program_of_[hop.to]});
       }
       flat_.phases.push_back({step.fixed.value, first_flow, static_cast<std::int32_t>(flat_.flows.size())});
     }
@@ -224,6 +231,7 @@ class FlatBuilder {
   const Deployment& deployment_;
   FlatDeployment& flat_;
   std::int32_t program_ = 0;
+  std::vector<std::int32_t> program_of_;                  // by device
   std::vector<OpMemory> op_memory_;                       // of the program
   std::vector<std::int32_t> producer_;                    // by value of the program
   std::vector<std::int32_t> receives_here_;               // of the program

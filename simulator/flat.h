@@ -45,6 +45,9 @@ struct FlatPhase {
 struct FlatFlow {
   std::span<const ChannelIndex> route;
   double bytes = 0;
+  double messages = 1;
+  std::int32_t sender = 0;  // programs; kNone: of a device that another one's program stands for
+  std::int32_t receiver = 0;
 };
 struct FlatCollective {
   std::int32_t first_phase = 0;
@@ -63,8 +66,10 @@ struct FlatDeployment {
   std::int32_t count() const { return static_cast<std::int32_t>(steps.size()); }
   std::int32_t programs() const { return static_cast<std::int32_t>(devices.size()); }
 
-  std::vector<DeviceIndex> devices;  // per program
-  std::vector<std::int32_t> first;   // per program, and one past the last: its first instruction
+  std::vector<DeviceIndex> devices;    // per program
+  std::vector<MessageCosts> messages;  // per program
+  bool messages_delay = false;         // whether messages make any compute later
+  std::vector<std::int32_t> first;     // per program, and one past the last: its first instruction
   std::vector<Step> steps;
   FlatLists dependents;  // per instruction: those of other streams, and later receives, that wait for it
 

@@ -75,7 +75,7 @@ class Account {
 
  private:
   Seconds fixed(DeviceIndex from, DeviceIndex to, double bytes) const {
-    return cluster_.latency(from, to) + costs_.message_overhead(from) +
+    return cluster_.latency(from, to) + costs_.messages(from).overhead +
            cluster_.shortfall(cluster_.route(from, to), bytes);
   }
 
@@ -94,7 +94,7 @@ class Account {
       if (busy > most) busiest = channel;
       most = std::max(most, busy);
     }
-    split(time, fixed(from, to, 0) + costs_.message_overhead(to), busiest);
+    split(time, fixed(from, to, 0) + costs_.messages(to).overhead, busiest);
   }
 
   void collective(const Collective& collective, Seconds time) {

@@ -30,7 +30,7 @@ class DrawnCosts : public CostModel {
 
   OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const override;
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override { return costs_.memory_pass(device, bytes); }
-  Seconds message_overhead(DeviceIndex device) const override { return costs_.message_overhead(device); }
+  MessageCosts messages(DeviceIndex device) const override { return costs_.messages(device); }
   Bytes context(DeviceIndex device) const override { return costs_.context(device); }
   AllocatorKind allocator(DeviceIndex device) const override { return costs_.allocator(device); }
 

@@ -26,8 +26,10 @@ class ScaledCosts : public CostModel {
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override {
     return costs_.memory_pass(device, bytes) / speeds_[device];
   }
-  Seconds message_overhead(DeviceIndex device) const override {
-    return costs_.message_overhead(device) / (speeds_[device] * messages_);
+  MessageCosts messages(DeviceIndex device) const override {
+    const MessageCosts costs = costs_.messages(device);
+    const double speed = speeds_[device];
+    return {costs.overhead / (speed * messages_), costs.work / (speed * messages_), costs.work_per_byte / speed};
   }
   Bytes context(DeviceIndex device) const override { return costs_.context(device); }
   AllocatorKind allocator(DeviceIndex device) const override { return costs_.allocator(device); }

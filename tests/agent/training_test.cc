@@ -27,7 +27,7 @@ class EvenCosts : public CostModel {
  public:
   OpCost op(OpId, DeviceIndex, std::int64_t) const override { return {.time = Seconds{1e-3}}; }
   Seconds memory_pass(DeviceIndex, Bytes) const override { return Seconds{1e-5}; }
-  Seconds message_overhead(DeviceIndex) const override { return Seconds{1e-5}; }
+  MessageCosts messages(DeviceIndex) const override { return {.overhead = Seconds(1e-5)}; }
   Bytes context(DeviceIndex) const override { return {}; }
 };
 

@@ -2,9 +2,14 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <thread>
+#include <tuple>
+
 #include "base/error.h"
 #include "profiler/catalogue.h"
 #include "profiler/signature.h"
+#include "runtime/control_group.h"
 #include "tests/profiler/test_graph.h"
 
 namespace motley {
@@ -119,8 +124,30 @@ TEST(MeasureDevice, FindsPositiveFigures) {
   const DeviceCosts costs = measure_device("cpu", cpu_fingerprint(1), 1.0);
   EXPECT_GT(costs.pass.value, 0);
   EXPECT_GT(costs.pass_rate.value, 0);
-  EXPECT_GT(costs.message.value, 0);
   EXPECT_GT(costs.context.value, 0);
+}
+
+TEST(MeasureDevice, AMessagesOverheadIsItsWorkOrHalfTheLatency) {
+  ProbedNetwork network;
+  network.message_work = Seconds(30e-6);
+  network.message_work_per_byte = Seconds(1e-9);
+  for (const auto& [from, to, latency] : {std::tuple(0, 1, 80e-6), std::tuple(1, 2, 40e-6)}) {
+    ProbedLink link;
+    link.from = from;
+    link.to = to;
+    link.latency = Seconds(latency);
+    network.links.push_back(link);
+  }
+  EXPECT_DOUBLE_EQ(message_costs(network, 0, true, 1, 1.0).overhead.value, 30e-6);
+  EXPECT_DOUBLE_EQ(message_costs(network, 1, true, 1, 1.0).overhead.value, 20e-6);
+  // More compute threads than cores: what messages use, these lack, shared among the cores.
+  const double cores = std::min(granted_cores(), static_cast<double>(std::thread::hardware_concurrency()));
+  EXPECT_DOUBLE_EQ(message_costs(network, 0, true, 1000, 1.0).work.value, 30e-6 / cores);
+  EXPECT_DOUBLE_EQ(message_costs(network, 0, true, 1000, 1.0).work_per_byte.value, 1e-9 / cores);
+  EXPECT_EQ(message_costs(network, 0, false, 1000, 1.0).work.value, 0);  // an accelerator
+  if (cores >= 2) {                                                      // one is left
+    EXPECT_EQ(message_costs(network, 0, true, 1, 1.0).work.value, 0);
+  }
 }
 
 TEST(MeasureDevice, KnowsThisProcessor) {

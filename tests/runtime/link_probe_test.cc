@@ -19,7 +19,7 @@ class LinkProbeTest : public testing::Test {
   std::vector<ProbedLink> probe(const std::vector<std::string>& ports, LinkProbeOptions options) {
     const auto store = make_memory_store();
     const int size = static_cast<int>(ports.size());
-    std::vector<std::vector<ProbedLink>> results(size);
+    std::vector<ProbedNetwork> results(size);
     {
       std::vector<std::jthread> threads;
       for (int rank = 0; rank < size; ++rank) {
@@ -38,10 +38,12 @@ class LinkProbeTest : public testing::Test {
       }
     }
     for (const auto& result : results) {
-      EXPECT_EQ(result.size(), results[0].size());
-      for (std::size_t i = 0; i < result.size(); ++i) EXPECT_EQ(result[i].bandwidth, results[0][i].bandwidth);
+      EXPECT_EQ(result.links.size(), results[0].links.size());
+      for (std::size_t i = 0; i < result.links.size(); ++i) {
+        EXPECT_EQ(result.links[i].bandwidth, results[0].links[i].bandwidth);
+      }
     }
-    return results[0];
+    return results[0].links;
   }
 
   Seconds took_;
@@ -130,9 +132,11 @@ TEST(LinkProbe, MeasuresALoopbackNetwork) {
                         [](Communicator& communicator) {
                           LinkProbeOptions options{.largest = Bytes(1 << 18), .repeats = 3};
                           std::vector<char> scratch(2 * options.largest.value);
-                          const auto links = probe_links(communicator, communicator, scratch.data(), options);
-                          for (const auto& link : links) EXPECT_GT(link.bandwidth.value, 0);
-                          EXPECT_EQ(links.size(), 6u);
+                          const auto network = probe_links(communicator, communicator, scratch.data(), options);
+                          for (const auto& link : network.links) EXPECT_GT(link.bandwidth.value, 0);
+                          EXPECT_EQ(network.links.size(), 6u);
+                          EXPECT_GT(network.message_work, Seconds(0));
+                          EXPECT_LT(network.message_work_per_byte, Seconds(1e-6));  // 1 MB a second
                         }),
               testing::Each(""));
 }

@@ -23,7 +23,7 @@ class CompiledTest : public ::testing::TestWithParam<int> {
     costs_.kept.assign(graph_.ops.size(), Bytes(5));
     costs_.workspace.assign(graph_.ops.size(), Bytes(3));
     costs_.memory_rate = BytesPerSecond(1e8);
-    costs_.overhead = Seconds(1e-5);
+    costs_.message_costs.overhead = Seconds(1e-5);
     costs_.context_bytes = Bytes(1000);
     std::mt19937 random(GetParam());
     Strategy strategy;

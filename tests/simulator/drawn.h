@@ -32,7 +32,7 @@ struct Drawn {
     cluster = support::star_cluster(devices, bandwidths, Seconds(chance() ? 1e-4 : 0));
     costs.emplace(graph, speeds, 1e-4);
     costs->memory_rate = BytesPerSecond(1e7);
-    costs->overhead = Seconds(chance() ? 1e-5 : 0);
+    costs->message_costs.overhead = Seconds(chance() ? 1e-5 : 0);
     costs->kept.assign(graph.ops.size(), Bytes(5));
     costs->workspace.assign(graph.ops.size(), Bytes(3));
     Strategy strategy;

@@ -33,7 +33,7 @@ struct Drawn {
     cluster = support::star_cluster(devices, bandwidths, Seconds(1e-4), Bytes(random() % 2 == 0 ? 2000 : 1 << 20));
     costs.emplace(graph, speeds, 1e-4);
     costs->memory_rate = BytesPerSecond(1e7);
-    costs->overhead = Seconds(1e-5);
+    costs->message_costs.overhead = Seconds(1e-5);
     costs->kept.assign(graph.ops.size(), Bytes(5));
     strategy.name = "drawn";
     strategy.bucket = Bytes(8 << (random() % 10));

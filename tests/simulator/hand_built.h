@@ -28,12 +28,16 @@ class HandCosts : public CostModel {
     return {Seconds(entry.seconds), Seconds(0), Bytes(entry.kept), Bytes(entry.workspace), entry.measured};
   }
   Seconds memory_pass(DeviceIndex, Bytes bytes) const override { return Seconds(static_cast<double>(bytes.value)); }
-  Seconds message_overhead(DeviceIndex) const override { return Seconds(overhead); }
+  MessageCosts messages(DeviceIndex) const override {
+    return {Seconds(overhead), Seconds(work), Seconds(work_per_byte)};
+  }
   Bytes context(DeviceIndex) const override { return Bytes(context_bytes); }
   AllocatorKind allocator(DeviceIndex) const override { return kind; }
 
   std::vector<Entry> ops;
   double overhead = 0;
+  double work = 0;
+  double work_per_byte = 0;
   std::int64_t context_bytes = 0;
   AllocatorKind kind = AllocatorKind::kNone;
 };

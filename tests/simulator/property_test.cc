@@ -102,7 +102,8 @@ TEST_P(SimulatorPropertyTest, NothingWaitsLongerThanItMust) {
       ASSERT_EQ(event.start.value, start);
       if (stream == Stream::kReceive) {
         const double came = sent[{instruction.peer, program.device, instruction.tag}] +
-                            drawn.cluster.latency(instruction.peer, program.device).value + drawn.costs->overhead.value;
+                            drawn.cluster.latency(instruction.peer, program.device).value +
+                            drawn.costs->message_costs.overhead.value;
         ASSERT_NEAR(event.end.value, std::max(came, free[stream]), 1e-12);
       }
       free[stream] = event.end.value;

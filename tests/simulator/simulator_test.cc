@@ -127,6 +127,37 @@ TEST_F(SimulatorTest, ACollectiveOverlapsCompute) {
   EXPECT_DOUBLE_EQ(result.iteration.value, 6);
 }
 
+TEST_F(SimulatorTest, MessagesSlowTheComputeOfBothEnds) {
+  HandBuilt h(star({1, 1}));
+  h.costs.work = 1;
+  h.costs.work_per_byte = 0.25;
+  const ValueId a = h.value(0, "a", 2), b = h.value(0, "b", 4), c = h.value(1, "c", 4);
+  const ValueId received = h.transfer(0, a, 1);
+  h.transfer(0, b, 1);
+  h.transfer(1, c, 0);
+  h.compute(1, h.op({10}), {received}, {h.value(1, "x", 1)});
+  const SimulationResult result = h.run();
+  // Device 1 has nothing to compute until `a` has come: 2 s. `b`, from 2 to 6, costs it 1 + 0.25 * 4 = 2 s. So does
+  // `c`, from 0 to 4, but only half of its time falls on the compute instruction: 1 s. Later messages there are none.
+  expect_times(result, 1, 3, 2, 15);
+}
+
+TEST_F(SimulatorTest, ACollectiveSlowsTheComputeOfItsMembers) {
+  HandBuilt h(star({1, 1}));
+  h.costs.work = 0.5;
+  h.costs.work_per_byte = 0.25;
+  std::vector<ValueId> gradients;
+  for (DeviceIndex d = 0; d < 2; ++d) {
+    gradients.push_back(h.value(d, "g", 4));
+    h.compute(d, h.op({1}), {}, {gradients.back()});
+    h.compute(d, h.op({20}), {}, {h.value(d, "x", 1)});
+  }
+  h.all_reduce({0, 1}, gradients, 4);
+  const SimulationResult result = h.run();
+  // Each sends and receives 2(2-1) = 2 messages of 2 B: 4 * (0.5 + 0.25 * 2) = 4 s of work.
+  for (DeviceIndex d = 0; d < 2; ++d) expect_times(result, d, 1, 1, 25);
+}
+
 TEST_F(SimulatorTest, AStreamKeepsItsOrder) {
   HandBuilt h(star({1, 1}));
   const ValueId late = h.value(0, "late", 1), early = h.value(0, "early", 1);

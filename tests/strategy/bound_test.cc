@@ -19,7 +19,7 @@ class KneeCosts : public CostModel {
     return cost;
   }
   Seconds memory_pass(DeviceIndex, Bytes bytes) const override { return bytes / BytesPerSecond(1e12); }
-  Seconds message_overhead(DeviceIndex) const override { return Seconds(0); }
+  MessageCosts messages(DeviceIndex) const override { return {}; }
   Bytes context(DeviceIndex) const override { return Bytes(0); }
 };
 

@@ -26,7 +26,7 @@ OpCost FixedCosts::op(OpId op, DeviceIndex device, std::int64_t batch) const {
 }
 
 Seconds FixedCosts::memory_pass(DeviceIndex, Bytes bytes) const { return bytes / memory_rate; }
-Seconds FixedCosts::message_overhead(DeviceIndex) const { return overhead; }
+MessageCosts FixedCosts::messages(DeviceIndex) const { return message_costs; }
 Bytes FixedCosts::context(DeviceIndex) const { return context_bytes; }
 
 std::int32_t FixedCosts::cost_class(DeviceIndex device) const {

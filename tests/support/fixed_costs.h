@@ -20,13 +20,13 @@ class FixedCosts : public CostModel {
   std::vector<Bytes> workspace;            // by op, per sample
   std::vector<double> speeds;              // by device
   BytesPerSecond memory_rate{1e18};
-  Seconds overhead{0};
+  MessageCosts message_costs;  // of every device
   Bytes context_bytes{0};
   bool measured = true;
 
   OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const override;
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override;
-  Seconds message_overhead(DeviceIndex device) const override;
+  MessageCosts messages(DeviceIndex device) const override;
   Bytes context(DeviceIndex device) const override;
   std::int32_t cost_class(DeviceIndex device) const override;  // by speed
 
