@@ -71,9 +71,12 @@ std::string format(double value, const std::array<Unit, n>& units) {
   }
   const double scaled = value / unit->factor;
   const double magnitude = std::abs(scaled);
+  constexpr double kTooLong = 99999.5;  // to be read as digits
   const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
+  const char* form = magnitude < kTooLong ? "%.*f %s" : "%.*e %s";
   std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.*f %s", decimals, scaled, std::string(unit->name).c_str());
+  std::snprintf(buffer.data(), buffer.size(), form, magnitude < kTooLong ? decimals : 2, scaled,
+                std::string(unit->name).c_str());
   return buffer.data();
 }
 

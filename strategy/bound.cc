@@ -112,7 +112,8 @@ std::optional<std::string> state_exceeds_memory(const Graph& graph, const Cluste
   }
   if (state <= memory) return std::nullopt;
   return "parameters, optimizer states and buffers need " + to_string(state) + ", all devices together have " +
-         to_string(memory) + ": add devices, or choose an optimizer with fewer states";
+         to_string(memory) +
+         " beside what each process takes for itself: add devices, or choose an optimizer with fewer states";
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ TEST(Units, PrintsThreeDigits) {
   EXPECT_EQ(to_string(BytesPerSecond(25e9 / 8)), "25.0 Gbps");
   EXPECT_EQ(to_string(FlopsPerSecond(312e12)), "312 TFLOP/s");
   EXPECT_EQ(to_string(Seconds(0)), "0.00 ns");
+  EXPECT_EQ(to_string(Seconds(86400)), "86400 s");
+  EXPECT_EQ(to_string(Seconds(1.5e300)), "1.50e+300 s");
 }
 
 TEST(Units, BytesOverRateIsTime) { EXPECT_DOUBLE_EQ((Bytes(1000) / BytesPerSecond(500)).value, 2); }

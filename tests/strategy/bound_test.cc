@@ -95,8 +95,8 @@ TEST_F(BoundTest, SaysWhenTheStateNeverFits) {
   const Setting short_of({.layers = 2, .width = 64}, {1, 1}, BytesPerSecond(1e9), 4, Bytes(16 << 10));
   EXPECT_EQ(
       *bound(short_of).never_fits,
-      "parameters, optimizer states and buffers need 32.5 KiB, all devices together have 32.0 KiB: add devices, or "
-      "choose an optimizer with fewer states");
+      "parameters, optimizer states and buffers need 32.5 KiB, all devices together have 32.0 KiB beside what each "
+      "process takes for itself: add devices, or choose an optimizer with fewer states");
 }
 
 }  // namespace
