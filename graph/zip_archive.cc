@@ -25,7 +25,9 @@ std::string why_no_zip(const std::filesystem::path& path) {
 ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) {
-    throw Error(ErrorKind::kNotFound, path.string() + ": there is no such file");
+    const bool there = std::filesystem::exists(path, ignored);
+    throw Error(ErrorKind::kNotFound,
+                path.string() + (there ? ": this is no plain file; a .pt2 file is wanted" : ": there is no such file"));
   }
   int code = 0;
   zip_.reset(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));

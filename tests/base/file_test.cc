@@ -1,11 +1,19 @@
 #include "base/file.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
 
 #include "base/error.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace motley {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(File, WritesWholeAndReadsBack) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "motley_file_test";
@@ -21,7 +29,55 @@ TEST(File, FailureLeavesNothing) {
   EXPECT_THROW(write_file_atomically(folder / "x", "content"), Error);
   EXPECT_FALSE(std::filesystem::exists(folder));
   EXPECT_THROW(read_file(folder), Error);
-  EXPECT_THROW(read_file(testing::TempDir()), Error);
+}
+
+TEST(File, FolderInAFilesPlaceIsNamed) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(support::error_of([&] { read_file(folder.path()); }), HasSubstr("this is a folder"));
+  EXPECT_THAT(support::error_of([&] { write_file_atomically(folder.path(), "content"); }),
+              AllOf(HasSubstr(folder.path().string()), HasSubstr("Is a directory")));
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path()));
+}
+
+TEST(File, TellsBeforehandWhatCannotBeWritten) {
+  const TemporaryFolder folder;
+  check_can_write(folder / "new");
+  write_file_atomically(folder / "old", "content");
+  check_can_write(folder / "old");
+  EXPECT_EQ(read_file(folder / "old"), "content");
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+  EXPECT_THAT(support::error_of([&] { check_can_write(folder.path()); }), HasSubstr("this is a folder"));
+  EXPECT_THAT(support::error_of([&] { check_can_write(folder / "none" / "x"); }), HasSubstr("No such file"));
+  make_output_folder(folder / "a" / "b");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "a" / "b"));
+  EXPECT_THAT(support::error_of([&] { make_output_folder(folder / "old"); }), HasSubstr("old: cannot be made"));
+  EXPECT_THAT(support::error_of([&] { make_output_folder("/proc"); }), HasSubstr("cannot be written"));
+}
+
+TEST(File, LinkStaysALink) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "old");
+  std::filesystem::create_symlink("file", folder / "link");
+  write_file_atomically(folder / "link", "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(read_file(folder / "file"), "new");
+}
+
+TEST(File, WhatIsNoPlainFileIsWrittenToAndStays) {
+  const TemporaryFolder folder;
+  const std::filesystem::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { std::ifstream(pipe) >> read; });
+  write_file_atomically(pipe, "content");
+  reader.join();
+  EXPECT_EQ(read, "content");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+
+  std::filesystem::create_symlink("/dev/full", folder / "full");
+  EXPECT_THAT(support::error_of([&] { write_file_atomically(folder / "full", "content"); }),
+              HasSubstr("No space left"));
+  EXPECT_TRUE(std::filesystem::is_character_file(folder / "full"));
 }
 
 }  // namespace

@@ -54,6 +54,11 @@ INSTANTIATE_TEST_SUITE_P(All, BadPt2File,
                                            BadFile{"newer", ErrorKind::kUnsupported, "schema version 99"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST_F(Pt2FileTest, FolderInAFilesPlaceIsNamed) {
+  EXPECT_THAT(support::error_of([&] { Pt2File::open(testing::TempDir()); }, ErrorKind::kNotFound),
+              HasSubstr("this is no plain file"));
+}
+
 TEST_F(Pt2FileTest, ReadsContiguousWeights) {
   const Pt2File file = Pt2File::open(program("classifier"));
   EXPECT_TRUE(file.has_weights());
