@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "profiler/catalogue.h"
+#include "proto/name.h"
 #include "runtime/control_group.h"
 #include "runtime/emulation.h"
 
@@ -51,6 +52,7 @@ void add_cuda_devices(proto::NodeDescription& node) {
 }  // namespace
 
 proto::NodeDescription describe_node(const DeviceOptions& options) {
+  check_node_name(options.node);
   proto::NodeDescription node;
   const int cores = std::max(1U, std::thread::hardware_concurrency());
   node.set_cores(cores);

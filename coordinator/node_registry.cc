@@ -3,14 +3,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "proto/name.h"
 
 namespace motley {
 
 std::string NodeRegistry::add(const proto::NodeDescription& node) {
-  if (node.name().empty() || node.name().find('/') != std::string::npos) {
-    throw Error(ErrorKind::kInvalidInput,
-                "'" + node.name() + "' cannot be a node's name: give letters and digits, no '/'");
-  }
+  check_node_name(node.name());
   std::set<std::string> names;
   for (const auto& device : node.devices()) {
     if (!device.name().starts_with(node.name() + "/") || !names.insert(device.name()).second) {

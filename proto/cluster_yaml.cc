@@ -1,6 +1,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include "base/file.h"
 #include "base/suggest.h"
 #include "proto/cluster.h"
+#include "proto/name.h"
 #include "proto/yaml_form.h"
 
 namespace motley {
@@ -59,8 +61,10 @@ class Reader : private YamlForm {
 
   std::string new_name(const YAML::Node& node, const std::string& what) {
     std::string name = text(node, what);
-    if (name.empty() || name.find_first_of(" \t\n,") != std::string::npos) {
-      refuse(node, what + " is one word without spaces, not \"" + name + "\"");
+    if (!is_name(name)) {
+      std::replace_if(
+          name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+      refuse(node, what + " is one word without spaces, commas and control characters, not \"" + name + "\"");
     }
     const auto [first, fresh] = lines_.emplace(name, node.Mark().line + 1);
     if (!fresh) {
@@ -80,9 +84,10 @@ class Reader : private YamlForm {
     check_map(row, "a node", {"name", "count", "devices", "peer", "price"});
     required(row, "name", "this node");
     const std::string name = new_name(row["name"], "a node's name");
-    if (name.find('/') != std::string::npos) {
-      refuse(row["name"],
-             "a node's name has no \"/\": that is for its devices, as in " + name.substr(0, name.find('/')) + "/0");
+    try {
+      check_node_name(name);
+    } catch (const Error& error) {
+      refuse(row["name"], error.what());
     }
     if (!row["devices"]) refuse(row, "node " + name + " has no devices: add devices: {kind: KIND, count: N}");
     note_kinds(row["devices"]);
@@ -350,7 +355,12 @@ Cluster parse_cluster(const std::string& yaml, const std::string& source, KindLo
                       const ClusterChanges& changes) {
   YAML::Node root;
   try {
-    root = YAML::Load(yaml);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(yaml);
+    if (documents.size() > 1) {
+      throw Error(ErrorKind::kInvalidInput, source + ":" + std::to_string(documents[1].Mark().line + 1) +
+                                                ": a second document begins before this line: remove the --- or ...");
+    }
+    if (!documents.empty()) root = documents[0];
   } catch (const YAML::ParserException& error) {
     throw Error(ErrorKind::kInvalidInput, source + ":" + std::to_string(error.mark.line + 1) +
                                               ": this is no YAML: " + error.msg + "; docs/cluster.md shows the form");

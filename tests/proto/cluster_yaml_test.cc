@@ -134,6 +134,15 @@ TEST(ClusterYaml, NamesAreUniqueAndLinksLeadSomewhere) {
   EXPECT_THAT(refusal(edited("[big, tor]", "[tor]")), StartsWith("c.yaml:11: a link says between"));
 }
 
+TEST(ClusterYaml, NamesAreWordsThatATerminalShows) {
+  for (const char* name : {"", "a b", "a,b", R"(a\nb)", R"(a\0b)", R"(a\e[31mb)", R"(a\x7fb)"}) {
+    EXPECT_THAT(refusal(edited("name: big", "name: \"" + std::string(name) + '"')),
+                AllOf(StartsWith("c.yaml:2: a node's name is one word"), Not(HasSubstr("\033"))))
+        << name;
+  }
+  EXPECT_EQ(parse("nodes: [{name: größe, devices: {kind: T4}}]").devices[0].name, "größe/0");
+}
+
 TEST(ClusterYaml, CountsAreWholeAndPositive) {
   for (const char* count : {"count: 0", "count: -2", "count: 1.5", "count: many", "count: 99999"}) {
     EXPECT_THAT(refusal(edited("count: 2", count)), StartsWith("c.yaml:3: count is a whole number")) << count;
@@ -231,6 +240,7 @@ TEST_F(ChangedCluster, ALostNodeTakesItsLinksAlong) {
 
 TEST(ClusterYaml, BrokenYamlNamesTheLine) {
   EXPECT_THAT(refusal("nodes:\n  - {name: a\n"), StartsWith("c.yaml:"));
+  EXPECT_THAT(refusal(edited("switches:", "---\nswitches:")), StartsWith("c.yaml:10: a second document"));
   EXPECT_THROW(read_cluster("no/such/cluster.yaml", lookup), Error);
 }
 
