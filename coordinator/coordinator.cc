@@ -6,9 +6,12 @@
 #include <chrono>
 #include <fstream>
 
+#include "base/file.h"
 #include "coordinator/job.h"
 #include "coordinator/worker_group.h"
 #include "graph/serialize.h"
+#include "strategy/baselines.h"
+#include "strategy/evaluate.h"
 
 namespace motley {
 namespace {
@@ -32,10 +35,9 @@ grpc::Status answer(const Body& body) {
   }
 }
 
+// The folder, which is there then.
 std::filesystem::path made(const std::filesystem::path& folder) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure) throw Error(ErrorKind::kUnavailable, folder.string() + ": cannot be made (" + failure.message() + ")");
+  make_output_folder(folder);
   return folder;
 }
 
@@ -131,27 +133,28 @@ grpc::Status Coordinator::FetchBlob(grpc::ServerContext*, const proto::BlobReque
 
 void Coordinator::check(const proto::JobSpec& spec, const Graph& graph) const {
   const auto refuse = [](const std::string& why) { throw Error(ErrorKind::kInvalidInput, why); };
-  if (spec.batch() < std::max<std::int64_t>(graph.min_batch, 1) ||
-      (graph.max_batch > 0 && spec.batch() > graph.max_batch)) {
-    refuse("the model was exported for batches from " + std::to_string(graph.min_batch) +
-           (graph.max_batch > 0 ? " to " + std::to_string(graph.max_batch) : " on") + ", not " +
-           std::to_string(spec.batch()));
-  }
+  check_batch(graph, spec.batch());
   if (spec.kind() == proto::JOB_RUN) {
     if (!blobs_.has(spec.model_hash())) refuse("the model was not sent to the coordinator before the job");
     if (spec.iterations() < 1) refuse("a run of no iterations: give --iterations");
     if (spec.data().empty()) refuse("a run needs data: give --data FOLDER");
+    if (!spec.output().empty()) make_output_folder(spec.output());
   }
-  std::set<std::string> known;
+  std::vector<std::string> known;
   for (const auto& status : nodes_.status()) {
-    for (const auto& device : status.node().devices()) known.insert(device.name());
+    for (const auto& device : status.node().devices()) known.push_back(device.name());
   }
   for (const std::string& device : spec.devices()) {
-    if (known.contains(device)) continue;
+    if (std::find(known.begin(), known.end(), device) != known.end()) continue;
     std::string names;
     for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
     throw Error(ErrorKind::kNotFound,
                 "there is no device " + device + "; there are: " + (names.empty() ? "none" : names));
+  }
+  if (spec.kind() == proto::JOB_RUN && !spec.strategy().empty() && spec.strategy() != "search") {
+    check_strategy_name(spec.strategy(), spec.devices().empty()
+                                             ? known
+                                             : std::vector<std::string>(spec.devices().begin(), spec.devices().end()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "strategy/work.h"
 
 namespace motley {
@@ -85,6 +86,17 @@ std::vector<std::string> strategy_names(const Cluster& cluster) {
   return names;
 }
 
+void check_strategy_name(const std::string& name, const std::vector<std::string>& devices) {
+  std::vector<std::string> names = {"ev-ps", "ev-ar", "cp-ps", "cp-ar", "mp-blocks"};
+  if (devices.empty() && name.starts_with("mp:")) return;
+  for (const std::string& device : devices) names.push_back("mp:" + device);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw Error(ErrorKind::kInvalidInput,
+              "unknown strategy \"" + name + "\"" + did_you_mean(name, names) +
+                  "; there are ev-ps, ev-ar, cp-ps, cp-ar, mp-blocks, and mp:DEVICE for each device" +
+                  (devices.empty() ? "" : ", as in mp:" + devices.front()));
+}
+
 Strategy uniform_strategy(const std::string& name, const Graph& graph, const GroupDecision& decision) {
   Strategy strategy;
   strategy.name = name;
@@ -94,13 +106,10 @@ Strategy uniform_strategy(const std::string& name, const Graph& graph, const Gro
 
 Strategy baseline(const std::string& name, const Graph& graph, const Cluster& cluster, const CostModel& costs,
                   std::int64_t batch) {
-  const std::vector<std::string> names = strategy_names(cluster);
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) {
-    std::string list;
-    for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-    throw Error(ErrorKind::kInvalidInput, "unknown strategy \"" + name + "\"; there are: " + list);
-  }
+  std::vector<std::string> devices;
+  devices.reserve(cluster.devices.size());
+  for (const Device& device : cluster.devices) devices.push_back(device.name);
+  check_strategy_name(name, devices);
   if (name == "mp-blocks") return model_parallel_blocks(graph, cluster, costs, batch);
   if (name.starts_with("mp:")) {
     return uniform_strategy(name, graph, {{{cluster.device_named(name.substr(3)), 1.0}}});

@@ -21,7 +21,11 @@ namespace motley {
 // All names, for this cluster. Data-parallel ones first.
 std::vector<std::string> strategy_names(const Cluster& cluster);
 
-// Throws Error(kInvalidInput) with the names there are when `name` is none of them. A baseline may not be compilable
+// Throws Error(kInvalidInput) with the nearest name when `name` is none of these, on a cluster with these devices; mp:
+// of any device will do when none are given.
+void check_strategy_name(const std::string& name, const std::vector<std::string>& devices);
+
+// Throws Error(kInvalidInput) as check_strategy_name when `name` is none of them. A baseline may not be compilable
 // (ev-ar at a batch smaller than the number of devices) and need not fit in memory. Thread-safe.
 Strategy baseline(const std::string& name, const Graph& graph, const Cluster& cluster, const CostModel& costs,
                   std::int64_t batch);

@@ -200,7 +200,7 @@ TEST_F(CoordinatorTest, RefusesWhatCannotRun) {
   EXPECT_THAT(error_of(unsent), HasSubstr("the model was not sent"));
   auto unknown = spec();
   unknown.set_strategy("best");
-  EXPECT_THAT(end_of(client_->submit(unknown)).message(), HasSubstr("ev-ar"));
+  EXPECT_THAT(error_of(unknown), HasSubstr("unknown strategy \"best\"; there are ev-ps, ev-ar"));
 }
 
 TEST_F(CoordinatorTest, ANodeThatFallsSilentEndsItsJob) {

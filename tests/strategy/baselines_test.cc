@@ -46,7 +46,7 @@ TEST_F(BaselinesTest, NamesAllOfTheCluster) {
 TEST_F(BaselinesTest, AnUnknownNameListsTheKnown) {
   const std::string message =
       support::error_of([&] { baseline("ev-arr", graph_, cluster(), costs_, 8); }, ErrorKind::kInvalidInput);
-  EXPECT_THAT(message, HasSubstr("\"ev-arr\"; there are: ev-ps, ev-ar, cp-ps"));
+  EXPECT_THAT(message, HasSubstr("\"ev-arr\" (did you mean ev-ar?); there are ev-ps, ev-ar, cp-ps"));
 }
 
 TEST_F(BaselinesTest, EvenSharesAreEvenAndTheMethodIsTheNames) {
@@ -60,6 +60,16 @@ TEST_F(BaselinesTest, ProportionalSharesFollowSpeed) {
   // 14 samples at 1 : 0.5 : 0.25 are 8, 4, 2.
   const Strategy strategy = baseline("cp-ar", graph_, cluster(), costs_, 14);
   EXPECT_THAT(split_batch(strategy.groups[3].shares, 14), ElementsAre(8, 4, 2));
+}
+
+TEST_F(BaselinesTest, UnknownNamesAreToldWithTheNearest) {
+  const auto refusal = [&](const std::string& name) {
+    return support::error_of([&] { baseline(name, graph_, cluster(), costs_, 8); }, ErrorKind::kInvalidInput);
+  };
+  EXPECT_THAT(refusal("evar"), HasSubstr("unknown strategy \"evar\" (did you mean ev-ar?)"));
+  EXPECT_THAT(refusal("mp:n1"), HasSubstr("did you mean mp:n1/0?"));
+  for (const char* name : {"", "mp:", "mp:n3/0", "search"}) EXPECT_THAT(refusal(name), HasSubstr("as in mp:n0/0"));
+  check_strategy_name("mp:any", {});  // where the devices are not known yet
 }
 
 TEST_F(BaselinesTest, OneDeviceHoldsEverything) {
