@@ -36,6 +36,12 @@ class Summarizer {
   }
 
   GraphSummary run() {
+    for (const TensorId id : graph_.inputs) {
+      InputSummary& input = summary_.inputs.emplace_back();
+      input.name = graph_.tensors[id].name;
+      input.dtype = graph_.tensors[id].dtype;
+      for (const BatchExpr& size : graph_.tensors[id].shape) input.shape.push_back(size.to_string());
+    }
     for (const OpGroup& group : graph_.groups) {
       GroupSummary each;
       each.name = group.name;
@@ -134,7 +140,13 @@ GraphSummary summarize(const Graph& graph, std::int64_t batch) { return Summariz
 
 std::string to_text(const GraphSummary& summary) {
   std::ostringstream out;
-  out << summary.name << "\n  parameters        " << summary.parameters << "\n  ops               ";
+  out << summary.name << "\n";
+  for (const InputSummary& input : summary.inputs) {
+    out << "  input             " << input.name << " " << to_string(input.dtype) << " (";
+    for (std::size_t i = 0; i < input.shape.size(); ++i) out << (i == 0 ? "" : ", ") << input.shape[i];
+    out << ")\n";
+  }
+  out << "  parameters        " << summary.parameters << "\n  ops               ";
   const char* separator = "";
   for (const auto& [kind, count] : summary.ops_by_kind) {
     out << separator << count << " " << kind;
@@ -166,6 +178,7 @@ std::string to_json(const GraphSummary& summary) {
   nlohmann::ordered_json json = {{"name", summary.name},
                                  {"fingerprint", summary.fingerprint},
                                  {"batch", summary.batch},
+                                 {"inputs", nlohmann::ordered_json::array()},
                                  {"parameters", summary.parameters},
                                  {"ops_by_kind", summary.ops_by_kind},
                                  {"ops_by_target", summary.ops_by_target},
@@ -178,6 +191,9 @@ std::string to_json(const GraphSummary& summary) {
                                  {"optimizer_state_bytes", summary.optimizer_states.value},
                                  {"saved_bytes", summary.saved.value},
                                  {"groups", nlohmann::ordered_json::array()}};
+  for (const InputSummary& input : summary.inputs) {
+    json["inputs"].push_back({{"name", input.name}, {"dtype", to_string(input.dtype)}, {"shape", input.shape}});
+  }
   for (const GroupSummary& group : summary.groups) {
     json["groups"].push_back({{"name", group.name},
                               {"ops", group.ops},

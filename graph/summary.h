@@ -19,10 +19,17 @@ struct GroupSummary {
   Bytes output;                 // handed on to later groups
 };
 
+struct InputSummary {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<std::string> shape;  // sizes as text, the batch size as B
+};
+
 struct GraphSummary {
   std::string name;
   std::string fingerprint;
   std::int64_t batch = 0;
+  std::vector<InputSummary> inputs;                  // in the order of the model's arguments
   std::map<std::string, std::size_t> ops_by_kind;    // "forward", "input gradient", ...
   std::map<std::string, std::size_t> ops_by_target;  // forward ops
   std::int64_t parameters = 0;                       // elements

@@ -47,9 +47,11 @@ TEST_F(SummaryTest, CountsWhatTheBackwardKeeps) {
 }
 
 TEST_F(SummaryTest, TextAndJsonShowTheGroups) {
-  EXPECT_THAT(to_text(summary_), testing::HasSubstr("first"));
+  EXPECT_THAT(to_text(summary_),
+              testing::AllOf(testing::HasSubstr("input             x f32 (B, 10)\n"), testing::HasSubstr("first")));
   const auto json = nlohmann::json::parse(to_json(summary_));
   EXPECT_EQ(json["parameters"], 320);
+  EXPECT_EQ(json["inputs"].dump(), R"([{"dtype":"f32","name":"x","shape":["B","10"]}])");
   EXPECT_EQ(json["groups"].size(), summary_.groups.size());
 }
 
