@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/devices.h"
+#include "agent/option_checks.h"
 #include "agent/program.h"
 #include "base/file.h"
 
@@ -34,15 +35,21 @@ int run(int argc, char** argv) {
   std::string data_address;
   std::string address_file;
   app.add_option("--name", devices.node, "of this node")->capture_default_str();
-  app.add_option("--coordinator", options.coordinator, "HOST:PORT of the coordinator")->capture_default_str();
-  app.add_option("--listen", options.listen, "HOST:PORT to serve on; port 0: any free one")->capture_default_str();
+  app.add_option("--coordinator", options.coordinator, "of the coordinator")
+      ->check(host_and_port())
+      ->capture_default_str();
+  app.add_option("--listen", options.listen, "to serve on; port 0: any free one")
+      ->check(host_and_port())
+      ->capture_default_str();
   app.add_option("--advertise", options.advertise, "host by which others reach this agent; default: that of --listen");
   app.add_option("--data-address", data_address, "IP address for data between workers; default: as --advertise");
   app.add_option("--state", state, "folder for files of jobs")->capture_default_str();
   app.add_option("--blobs", blobs, "folder for models and checkpoints; default: in --state");
   add_blob_limit(app, options.blob_limit);
-  app.add_option("--cpu-devices", devices.cpu_devices, "how many CPU devices; default: one when there is no GPU");
-  app.add_option("--threads", devices.threads, "of each CPU device; default: the cores, shared evenly");
+  app.add_option("--cpu-devices", devices.cpu_devices, "how many CPU devices; default: one when there is no GPU")
+      ->check(at_least(-1));
+  app.add_option("--threads", devices.threads, "of each CPU device; default: the cores, shared evenly")
+      ->check(at_least(0));
   app.add_option("--emulate", devices.emulation,
                  "make the CPU devices slower: speed=0.5,bandwidth=200Mbps,latency=1ms");
   app.add_option("--address-file", address_file, "file to write the address to, once it serves");

@@ -5,10 +5,12 @@
 #include <spdlog/spdlog.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <ctime>
 #include <iostream>
 
 #include "base/error.h"
+#include "base/suggest.h"
 
 namespace motley {
 namespace {
@@ -21,8 +23,9 @@ sigset_t ending_signals() {
   return signals;
 }
 
-// The file's options as arguments, for those that the command line has not.
-std::vector<std::string> arguments_of_file(const std::string& path, CLI::App& app) {
+// The file's options as arguments, for those that `command_line` has not. CLI11 takes arguments from the back.
+std::vector<std::string> arguments_of_file(const std::string& path, CLI::App& app,
+                                           const std::vector<std::string>& command_line) {
   YAML::Node root;
   try {
     root = YAML::LoadFile(path);
@@ -36,15 +39,33 @@ std::vector<std::string> arguments_of_file(const std::string& path, CLI::App& ap
   };
   if (root.IsNull()) return {};
   if (!root.IsMap()) refuse(root, "an option and its value on each line are wanted, like 'listen: 127.0.0.1:7070'");
+  std::vector<std::string> names;
+  std::vector<std::string> given;
+  for (const CLI::Option* option : app.get_options()) {
+    names.push_back(option->get_single_name());
+    if (!option->empty()) given.push_back(option->get_single_name());
+  }
   std::vector<std::string> arguments;
   for (const auto& entry : root) {
     const auto name = entry.first.as<std::string>();
     const CLI::Option* option = app.get_option_no_throw("--" + name);
-    if (option == nullptr || name == "config" || name == "help")
-      refuse(entry.first, "there is no option '" + name + "'");
+    if (option == nullptr || name == "config" || name == "help") {
+      refuse(entry.first, "there is no option '" + name + "'" + did_you_mean(name, names));
+    }
     if (!entry.second.IsScalar()) refuse(entry.second, "'" + name + "' wants one value");
-    if (option->empty()) arguments.push_back("--" + name + "=" + entry.second.as<std::string>());
+    // By the command line's options alone, so that each option of the file can be tried by itself.
+    if (std::find(given.begin(), given.end(), name) != given.end()) continue;
+    const std::string argument = "--" + name + "=" + entry.second.as<std::string>();
+    std::vector<std::string> tried = command_line;
+    tried.insert(tried.begin(), argument);
+    try {
+      app.parse(tried);
+    } catch (const CLI::ParseError& error) {
+      refuse(entry.second, error.what());
+    }
+    arguments.push_back(argument);
   }
+  arguments.insert(arguments.end(), command_line.begin(), command_line.end());
   return arguments;
 }
 
@@ -54,12 +75,15 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
   std::string config;
   std::string level = "info";
   app.add_option("--config", config, "YAML file with any of these options");
-  app.add_option("--log-level", level, "trace, debug, info, warn, error or off")->capture_default_str();
+  app.add_option("--log-level", level, "what to tell")
+      ->check(CLI::IsMember(std::vector<std::string>{"trace", "debug", "info", "warn", "error", "off"}))
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
     if (!config.empty()) {
-      std::vector<std::string> arguments = arguments_of_file(config, app);
-      for (int i = argc - 1; i > 0; --i) arguments.emplace_back(argv[i]);  // CLI11 takes them from the back
+      std::vector<std::string> command_line;
+      for (int i = argc - 1; i > 0; --i) command_line.emplace_back(argv[i]);
+      std::vector<std::string> arguments = arguments_of_file(config, app, command_line);
       app.parse(arguments);
     }
   } catch (const CLI::ParseError& error) {

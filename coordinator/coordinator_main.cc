@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agent/option_checks.h"
 #include "agent/program.h"
 #include "base/file.h"
 #include "coordinator/coordinator.h"
@@ -21,13 +22,16 @@ int run(int argc, char** argv) {
   std::string blobs;
   std::string profiles;
   std::string address_file;
-  app.add_option("--listen", options.listen, "HOST:PORT to serve on; port 0: any free one")->capture_default_str();
+  app.add_option("--listen", options.listen, "to serve on; port 0: any free one")
+      ->check(host_and_port())
+      ->capture_default_str();
   app.add_option("--advertise", options.advertise, "host by which nodes reach it; default: that of --listen");
   app.add_option("--state", state, "folder for nodes, jobs, models")->capture_default_str();
   app.add_option("--blobs", blobs, "folder for models and checkpoints; default: in --state");
   add_blob_limit(app, options.blob_limit);
   app.add_option("--profiles", profiles, "file of measured costs; default: in --state");
   app.add_option("--heartbeat", options.heartbeat.value, "seconds between an agent's signs of life")
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--address-file", address_file, "file to write the address to, once it serves");
   if (const auto end = parse_options(app, argc, argv)) return *end;

@@ -102,6 +102,13 @@ TEST_F(AgentTest, GivesAFileAndRemovesIt) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "state/jobs/job-1"));
 }
 
+TEST(DevicesTest, ANodesNameIsAWord) {
+  for (const char* name : {"", "a/b", "a b", "a,b", "a\n"}) {
+    EXPECT_THAT(support::error_of([&] { describe_node({.node = name}); }, ErrorKind::kInvalidInput),
+                HasSubstr("cannot be a node's name"));
+  }
+}
+
 TEST(DevicesTest, AnEmulatedDeviceIsAsItsTextSays) {
   const auto node = describe_node({.node = "slow", .emulation = "speed=0.5,memory=2GiB"});
   ASSERT_EQ(node.devices_size(), 1);
@@ -137,6 +144,9 @@ TEST_F(OptionsTest, TheCommandLineGoesBeforeTheFile) {
 }
 
 TEST_F(OptionsTest, MistakesInTheFileAreToldWithTheirLine) {
+  EXPECT_THAT(parse("listen: file\n\ncpu-devices: many\n"), HasSubstr("config.yaml:3: Could not convert"));
+  EXPECT_THAT(parse("log-level: loud\n"), HasSubstr("config.yaml:1: --log-level: loud not in {"));
+  EXPECT_THAT(parse("listne: file\n"), HasSubstr("did you mean listen?"));
   EXPECT_THAT(parse("listen: file\ncolour: red\n"), HasSubstr("config.yaml:2: there is no option 'colour'"));
   EXPECT_THAT(parse("listen: [a, b]\n"), HasSubstr("config.yaml:1: 'listen' wants one value"));
   EXPECT_THAT(parse("listen\n"), HasSubstr("config.yaml:1: an option and its value on each line are wanted"));
