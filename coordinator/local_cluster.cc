@@ -8,11 +8,13 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "coordinator/client.h"
+#include "proto/name.h"
 #include "runtime/emulation.h"
 
 namespace motley {
@@ -52,7 +54,13 @@ LocalAgent parse_local_agent(std::string_view text, const std::string& default_n
       agent.emulation += (agent.emulation.empty() ? "" : ",") + part;
     }
   }
-  if (!agent.emulation.empty()) parse_emulation(agent.emulation);
+  check_node_name(agent.name);
+  try {
+    if (!agent.emulation.empty()) parse_emulation(agent.emulation);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "agent " + agent.name + ": " + error.what() +
+                                  " (an agent has name, devices, threads and address besides)");
+  }
   return agent;
 }
 
@@ -108,7 +116,15 @@ struct LocalCluster::Daemon {
 };
 
 LocalCluster::LocalCluster(const LocalClusterOptions& options) {
-  std::filesystem::create_directories(options.state);
+  std::set<std::string> names;
+  for (const LocalAgent& agent : options.agents) {
+    if (!names.insert(agent.name).second) {
+      throw Error(ErrorKind::kInvalidInput, "two agents are named " + agent.name + ": give each its own name=");
+    }
+  }
+  // A folder apart, so that an agent may be named coordinator.
+  const std::filesystem::path agents = options.state / "agents";
+  std::filesystem::create_directories(agents);
   const auto programs =
       options.programs.empty() ? std::filesystem::path(sibling_program("")).parent_path() : options.programs;
   const std::string blobs = (options.state / "blobs").string();  // one for all: nothing is copied
@@ -120,15 +136,15 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options) {
                                        "--blobs",
                                        blobs};
   if (!options.profiles.empty()) coordinator.insert(coordinator.end(), {"--profiles", options.profiles.string()});
-  address_ = start("coordinator", coordinator, options).wait_for_address();
+  address_ = start("the coordinator", coordinator, options.state / "coordinator", options.verbose).wait_for_address();
   for (const LocalAgent& agent : options.agents) {
     std::vector<std::string> arguments = agent.prefix;
     arguments.insert(arguments.end(),
                      {(programs / "motley-agent").string(), "--name", agent.name, "--coordinator", address_, "--listen",
-                      agent.address + ":0", "--state", (options.state / agent.name).string(), "--blobs", blobs,
+                      agent.address + ":0", "--state", (agents / agent.name).string(), "--blobs", blobs,
                       "--cpu-devices", std::to_string(agent.cpu_devices), "--threads", std::to_string(agent.threads)});
     if (!agent.emulation.empty()) arguments.insert(arguments.end(), {"--emulate", agent.emulation});
-    start(agent.name, arguments, options);
+    start("the agent " + agent.name, arguments, agents / agent.name, options.verbose);
   }
   for (const auto& daemon : daemons_) daemon->wait_for_address();
   CoordinatorClient(address_).wait_for_nodes(options.agents.size(), kStart);
@@ -139,17 +155,16 @@ LocalCluster::~LocalCluster() {
 }
 
 LocalCluster::Daemon& LocalCluster::start(const std::string& name, const std::vector<std::string>& arguments,
-                                          const LocalClusterOptions& options) {
+                                          const std::filesystem::path& state, bool verbose) {
   auto daemon = std::make_unique<Daemon>();
-  daemon->name = name == "coordinator" ? "the coordinator" : "the agent " + name;
-  daemon->address_file = options.state / (name + ".address");
+  daemon->name = name;
+  daemon->address_file = state.string() + ".address";
   std::filesystem::remove(daemon->address_file);
   auto command = arguments;
   command.insert(command.end(), {"--address-file", daemon->address_file.string()});
   daemon->child = spawner_.start(command);
-  daemon->reader = std::thread([raw = daemon.get(), log = options.state / (name + ".log"), verbose = options.verbose] {
-    raw->read(log, verbose);
-  });
+  daemon->reader =
+      std::thread([raw = daemon.get(), log = state.string() + ".log", verbose] { raw->read(log, verbose); });
   daemons_.push_back(std::move(daemon));
   return *daemons_.back();
 }

@@ -48,7 +48,9 @@ class LocalCluster {
 
  private:
   struct Daemon;
-  Daemon& start(const std::string& name, const std::vector<std::string>& arguments, const LocalClusterOptions& options);
+  // A daemon whose state is in `state`; its address and log stand beside it.
+  Daemon& start(const std::string& name, const std::vector<std::string>& arguments, const std::filesystem::path& state,
+                bool verbose);
 
   Spawner spawner_;
   std::vector<std::unique_ptr<Daemon>> daemons_;

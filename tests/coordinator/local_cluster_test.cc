@@ -29,8 +29,22 @@ TEST(LocalAgentTest, ReadsItsText) {
   EXPECT_EQ(agent.threads, 2);
   EXPECT_EQ(agent.cpu_devices, 3);
   EXPECT_EQ(parse_local_agent("", "agent1").name, "agent1");
-  EXPECT_THROW(parse_local_agent("colour=red", "agent1"), Error);
+  EXPECT_THAT(support::error_of([] { parse_local_agent("name=big,colour=red", ""); }, ErrorKind::kInvalidInput),
+              AllOf(HasSubstr("agent big"), HasSubstr("colour=red"), HasSubstr("devices")));
+  for (const char* name : {"name=", "name=a/b", "name=../up", "name=a b"}) {
+    EXPECT_THAT(support::error_of([&] { parse_local_agent(name, ""); }), HasSubstr("cannot be a node's name")) << name;
+  }
   EXPECT_THROW(parse_local_agent("devices=many", "agent1"), Error);
+}
+
+TEST(LocalAgentTest, EachHasItsOwnName) {
+  const TemporaryFolder folder;
+  LocalClusterOptions options;
+  options.agents = {parse_local_agent("name=a", ""), parse_local_agent("name=a", "")};
+  options.state = folder / "state";
+  EXPECT_THAT(support::error_of([&] { LocalCluster cluster(options); }, ErrorKind::kInvalidInput),
+              HasSubstr("two agents are named a"));
+  EXPECT_FALSE(std::filesystem::exists(options.state));
 }
 
 // Real processes: a coordinator, and agents of two unequal devices.
