@@ -55,7 +55,7 @@ proto::Timeline predicted(const Deployment& deployment, const SimulationResult& 
 Evaluation searched(const JobContext& context, const Cluster& cluster, const CostModel& costs,
                     proto::PlanFound& found) {
   SearchOptions options;
-  options.time = context.spec.search_seconds() > 0 ? Seconds{context.spec.search_seconds()} : kSearch;
+  options.time = context.spec.has_search_seconds() ? Seconds{context.spec.search_seconds()} : kSearch;
   options.seed = context.spec.seed() + 1;
   options.stop = context.stop;
   Seconds told{};

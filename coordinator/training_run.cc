@@ -7,6 +7,7 @@
 #include <set>
 
 #include "agent/checkpoint.h"
+#include "base/file.h"
 #include "compiler/serialize.h"
 #include "coordinator/worker_group.h"
 #include "simulator/timeline.h"
@@ -159,7 +160,7 @@ proto::TrainTask train_task(const JobContext& context, const Deployment& deploym
 proto::Timeline run_deployment(const JobContext& context, const Cluster& cluster, const Deployment& deployment,
                                const std::function<void(std::int64_t)>& on_iteration) {
   context.set_state(proto::STATE_LAUNCHING);
-  if (!context.spec.output().empty()) std::filesystem::create_directories(context.spec.output());
+  if (!context.spec.output().empty()) make_output_folder(context.spec.output());
   const std::string prefix = context.name() + "/train/";
   proto::TrainTask train = train_task(context, deployment);
   std::vector<UsedDevice> ranks;
