@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from demo import reference
-from demo.data import write_text_windows
+from text_data import write_text_windows
 
 from bench.harness import ROOT, Figure
 

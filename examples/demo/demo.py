@@ -16,7 +16,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
-from demo import cluster, data, reference  # noqa: E402
+from text_data import write_text_windows  # noqa: E402
+
+from demo import cluster, reference  # noqa: E402
 from demo.cluster import Cluster  # noqa: E402
 
 SEQUENCE = 128
@@ -54,7 +56,7 @@ def prepare(job: Job) -> None:
     export = [sys.executable, str(ROOT / "examples" / "gpt2.py"), *size, "--dropout", "0", "-o", str(job.model)]
     subprocess.run(export, check=True)
     say("writing the source text of Python's standard library as training data")
-    data.write_text_windows(job.data, SEQUENCE, 4096)
+    write_text_windows(job.data, SEQUENCE, 4096)
 
 
 def motley_run(job: Job, where: Cluster, strategies: tuple[str, ...], iterations: int) -> list[dict[str, Any]]:
