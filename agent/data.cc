@@ -54,6 +54,9 @@ std::vector<std::int64_t> sample_order(std::int64_t samples, std::uint64_t seed,
 
 Dataset::Dataset(const std::filesystem::path& folder, const Graph& graph, std::int64_t batch, std::uint64_t seed)
     : batch_(batch), seed_(seed) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw Error(ErrorKind::kNotFound, folder.string() + ": there is no such folder with data");
+  }
   std::string first;
   for (const TensorId id : graph.inputs) {
     const Tensor& input = graph.tensors[id];

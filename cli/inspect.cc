@@ -1,8 +1,10 @@
 #include <iostream>
 
+#include "agent/option_checks.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "graph/summary.h"
+#include "strategy/evaluate.h"
 
 namespace motley {
 
@@ -15,10 +17,12 @@ void add_inspect_command(CLI::App& app) {
   command->footer("Example: motley inspect gpt2.pt2 --batch 8 --optimizer adamw");
   add_model_options(*command, *options);
   command->add_option("--batch", options->batch, "samples, for FLOPs and memory")
-      ->check(CLI::PositiveNumber)
+      ->check(batch_size())
       ->capture_default_str();
   command->callback([options] {
-    const GraphSummary summary = summarize(load_training_graph(options->path, options->training), options->batch);
+    const Graph graph = load_training_graph(options->path, options->training);
+    check_batch(graph, options->batch);
+    const GraphSummary summary = summarize(graph, options->batch);
     std::cout << (options->json ? to_json(summary) + "\n" : to_text(summary));
   });
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "agent/option_checks.h"
 #include "base/error.h"
 #include "cli/interrupt.h"
 #include "cli/session.h"
@@ -23,17 +24,23 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                                                                          {"adamw", OptimizerOptions::Kind::kAdamW}};
   OptimizerOptions& optimizer = options.training.optimizer;
   command.add_option("model", options.path, "the model, as torch.export.save wrote it (.pt2)")->required();
-  command.add_option("--optimizer", optimizer.kind, "sgd, adam or adamw")
-      ->transform(CLI::CheckedTransformer(kOptimizers))
+  command
+      .add_option_function<std::string>(
+          "--optimizer", [&optimizer](const std::string& name) { optimizer.kind = kOptimizers.at(name); },
+          "that updates the parameters")
+      ->check(CLI::IsMember(kOptimizers))
       ->default_str("sgd");
-  command.add_option("--learning-rate", optimizer.learning_rate, "of the optimizer")->capture_default_str();
-  command.add_option("--momentum", optimizer.momentum, "of sgd")->capture_default_str();
-  command.add_option("--beta1", optimizer.beta1, "of adam and adamw")->capture_default_str();
-  command.add_option("--beta2", optimizer.beta2, "of adam and adamw")->capture_default_str();
-  command.add_option("--epsilon", optimizer.epsilon, "of adam and adamw")->capture_default_str();
-  command.add_option("--weight-decay", optimizer.weight_decay, "of the optimizer")->capture_default_str();
+  const auto number = [&](const char* name, double& value, const CLI::Validator& check, const char* what) {
+    command.add_option(name, value, what)->check(check)->capture_default_str();
+  };
+  number("--learning-rate", optimizer.learning_rate, at_least(0), "of the optimizer");
+  number("--momentum", optimizer.momentum, at_least(0), "of sgd");
+  number("--beta1", optimizer.beta1, fraction(), "of adam and adamw");
+  number("--beta2", optimizer.beta2, fraction(), "of adam and adamw");
+  number("--epsilon", optimizer.epsilon, at_least(0), "of adam and adamw");
+  number("--weight-decay", optimizer.weight_decay, at_least(0), "of the optimizer");
   command.add_option("--max-groups", options.training.max_groups, "at most so many op groups")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command.add_flag("--json", options.json, "print the result as JSON");
 }
@@ -42,9 +49,10 @@ void add_planning_options(CLI::App& command, PlanningOptions& options) {
   add_model_options(command, options.model);
   command.add_option("--batch", options.batch, "samples per iteration, over all devices")
       ->required()
-      ->check(CLI::PositiveNumber);
-  CLI::Option* coordinator = command.add_option(
-      "--coordinator", options.coordinator, "HOST:PORT of a coordinator: its devices and links, measured if need be");
+      ->check(batch_size());
+  CLI::Option* coordinator = command.add_option("--coordinator", options.coordinator,
+                                                "a coordinator: its devices and links, measured if need be");
+  coordinator->check(host_and_port());
   command.add_option("--cluster", options.cluster, "the cluster, a YAML file (docs/cluster.md)")->excludes(coordinator);
   options.profiles = default_profile_store();
   command.add_option("--profiles", options.profiles, "the store of what was measured, for --cluster")
@@ -54,9 +62,9 @@ void add_planning_options(CLI::App& command, PlanningOptions& options) {
 
 void add_search_options(CLI::App& command, PlanningOptions& options) {
   command.add_option("--budget", options.budget, "seconds that the search may take")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "of the search")->capture_default_str();
+  command.add_option("--seed", options.seed, "of the search")->check(at_least(0))->capture_default_str();
 }
 
 Plan make_plan(const Workbench& bench, const PlanningOptions& options) {
@@ -95,8 +103,7 @@ void take_from_coordinator(Workbench& bench, const PlanningOptions& options) {
   const Profiled found = profile(session, job_on(session, options.model.path, bench.graph, options.batch));
   bench.cluster = found.cluster;
   ProfileStore store(":memory:");
-  const auto& profiles = found.costs.profiles();
-  for (auto one = profiles.rbegin(); one != profiles.rend(); ++one) store.add(from_message(*one));
+  add_to(store, found.costs);
   CostTableOptions costs;
   for (const auto& [device, fingerprint] : found.costs.fingerprints()) {
     costs.fingerprints[device] = from_message(fingerprint);
@@ -107,12 +114,17 @@ void take_from_coordinator(Workbench& bench, const PlanningOptions& options) {
 }  // namespace
 
 std::unique_ptr<ProfileStore> open_profiles(const std::string& path) {
-  return std::filesystem::exists(path) ? std::make_unique<ProfileStore>(path) : nullptr;
+  if (std::filesystem::exists(path)) return std::make_unique<ProfileStore>(path);
+  if (path != default_profile_store()) {
+    std::fprintf(stderr, "motley: %s: there is no such profile store; costs are estimated\n", path.c_str());
+  }
+  return nullptr;
 }
 
 std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
   auto bench = std::make_unique<Workbench>();
   bench->graph = load_training_graph(options.model.path, options.model.training);
+  check_batch(bench->graph, options.batch);
   if (!options.coordinator.empty()) {
     take_from_coordinator(*bench, options);
   } else if (!options.cluster.empty()) {
@@ -126,8 +138,15 @@ std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
   return bench;
 }
 
+bool names_plan_file(const std::string& strategy) {
+  if (std::filesystem::is_regular_file(strategy)) return true;
+  const std::filesystem::path path = strategy;
+  if (strategy.starts_with("mp:") || (!path.has_extension() && !path.has_parent_path())) return false;
+  throw Error(ErrorKind::kNotFound, strategy + ": there is no such plan file, and no strategy has this name");
+}
+
 Strategy strategy_from(const std::string& text, const Workbench& bench) {
-  if (std::filesystem::is_regular_file(text)) return read_plan(text, bench.graph, bench.cluster).strategy;
+  if (names_plan_file(text)) return read_plan(text, bench.graph, bench.cluster).strategy;
   return baseline(text, bench.graph, bench.cluster, *bench.costs, bench.evaluator->batch());
 }
 

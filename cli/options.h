@@ -56,7 +56,11 @@ std::unique_ptr<ProfileStore> open_profiles(const std::string& path);
 // Where profiles are kept unless --profiles says otherwise: motley/profiles.sqlite in the user's data folder.
 std::string default_profile_store();
 
-// A strategy by name, or read from a plan file when `text` names an existing file.
+// Whether a strategy's name is that of a plan file. Throws Error(kNotFound) when it can be nothing else and is not
+// there.
+bool names_plan_file(const std::string& strategy);
+
+// A strategy by name, or read from a plan file.
 Strategy strategy_from(const std::string& text, const Workbench& bench);
 
 }  // namespace motley

@@ -19,6 +19,7 @@ void add_plan_command(CLI::App& app) {
   add_search_options(*command, *options);
   command->add_option("-o,--output", options->output, "write the plan there (docs/plan.md)");
   command->callback([options] {
+    if (!options->output.empty()) check_can_write(options->output);
     const auto bench = make_workbench(*options);
     const Plan plan = make_plan(*bench, *options);
     if (!options->output.empty() && plan.feasible()) {

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "agent/option_checks.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -50,18 +51,29 @@ void add_profile_command(CLI::App& app) {
   add_session_options(*command, options->session);
   command->add_option("--batch", options->batch, "the largest batch that a device may get")
       ->required()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--budget", options->budget, "seconds per device")->capture_default_str();
+      ->check(batch_size());
+  command->add_option("--budget", options->budget, "seconds per device")->check(above_zero())->capture_default_str();
   command->add_flag("--side-by-side", options->side_by_side, "measure devices of one machine at the same time");
-  command->add_option("-o,--output", options->output, "write the cluster that was found there (docs/cluster.md)");
+  command->add_option("-o,--output", options->output,
+                      "write the cluster that was found there (docs/cluster.md), to plan for without it");
   command->callback([options] {
+    if (!options->output.empty()) check_can_write(options->output);
     const Graph graph = load_training_graph(options->model.path, options->model.training);
     Session session(options->session);
     proto::JobSpec spec = job_on(session, options->model.path, graph, options->batch);
     spec.set_profile_seconds(options->budget);
     spec.set_profile_side_by_side(options->side_by_side);
-    const Cluster cluster = profile(session, spec).cluster;
-    if (!options->output.empty()) write_file_atomically(options->output, to_yaml(cluster));
+    const Profiled found = profile(session, spec);
+    const Cluster& cluster = found.cluster;
+    if (!options->output.empty()) {
+      // For planning without the coordinator, its figures are wanted beside its cluster.
+      if (!options->session.coordinator.empty()) {
+        make_output_folder(std::filesystem::absolute(options->session.profiles).parent_path());
+        ProfileStore store(options->session.profiles);
+        add_to(store, found.costs);
+      }
+      write_file_atomically(options->output, to_yaml(cluster));
+    }
     std::cout << (options->model.json ? links_json(cluster).dump(2) + "\n" : cluster_tables(cluster));
   });
 }

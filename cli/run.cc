@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "agent/data.h"
+#include "agent/option_checks.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
@@ -13,6 +15,8 @@
 #include "cli/trained.h"
 #include "compiler/plan_file.h"
 #include "compiler/serialize.h"
+#include "strategy/baselines.h"
+#include "strategy/evaluate.h"
 
 namespace motley {
 namespace {
@@ -38,24 +42,46 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   add_session_options(command, options.session);
   command.add_option("--batch", options.batch, "samples per iteration, over all devices")
       ->required()
-      ->check(CLI::PositiveNumber);
-  command.add_option("--data", options.data, "folder with one array per model input (docs/data.md)")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+      ->check(batch_size());
+  command.add_option("--data", options.data, "folder with one array per model input (docs/data.md)")->required();
   command
       .add_option("--strategy", options.strategies,
                   "a strategy's name, a plan file, or \"search\"; with several, each runs in turn from the same start")
       ->capture_default_str();
-  command.add_option("--iterations", options.iterations, "how many")->check(CLI::PositiveNumber)->capture_default_str();
-  command.add_option("--budget", options.budget, "seconds that the search may take")->capture_default_str();
-  command.add_option("--seed", options.seed, "of the data's order, random ops and the search")->capture_default_str();
-  command.add_option("-o,--output", options.output, "folder for checkpoints and the final weights");
-  command.add_option("--checkpoint-every", options.checkpoint_every, "iterations; 0: never")->capture_default_str();
+  command.add_option("--iterations", options.iterations, "how many")->check(at_least(1))->capture_default_str();
+  command.add_option("--budget", options.budget, "seconds that the search may take")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "of the data's order, random ops and the search")
+      ->check(at_least(0))
+      ->capture_default_str();
+  CLI::Option* output = command.add_option(
+      "-o,--output", options.output, "folder for checkpoints and the final weights; of several strategies, the last's");
+  command.add_option("--checkpoint-every", options.checkpoint_every, "iterations; 0: never")
+      ->check(at_least(0))
+      ->needs(output)
+      ->capture_default_str();
   CLI::Option* resume = command.add_option("--resume", options.resume, "a checkpoint to go on from");
   command.add_option("--first-iteration", options.first_iteration, "iterations that the checkpoint has done")
+      ->check(at_least(0))
       ->needs(resume)
       ->capture_default_str();
   command.add_option("--trace", options.trace, "write predicted and measured timeline of the last strategy there");
+}
+
+// What would fail only after minutes of profiling.
+void check(const RunOptions& options, const Graph& graph) {
+  check_batch(graph, options.batch);
+  // A coordinator elsewhere has data and output on its own machines.
+  const bool here = options.session.coordinator.empty();
+  if (here || std::filesystem::is_directory(options.data)) {
+    static_cast<void>(Dataset(options.data, graph, options.batch, options.seed));
+  }
+  for (const std::string& strategy : options.strategies) {
+    if (!names_plan_file(strategy) && strategy != "search") check_strategy_name(strategy, {});
+  }
+  if (here && !options.output.empty()) make_output_folder(options.output);
+  if (!options.trace.empty()) check_can_write(options.trace);
 }
 
 proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Session& session) {
@@ -66,10 +92,7 @@ proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Sessi
   spec.set_seed(options.seed);
   spec.set_iterations(options.iterations);
   spec.set_checkpoint_every(options.checkpoint_every);
-  if (!options.output.empty()) {
-    std::filesystem::create_directories(options.output);
-    spec.set_output(std::filesystem::absolute(options.output));
-  }
+  if (!options.output.empty()) spec.set_output(std::filesystem::absolute(options.output));
   if (!options.resume.empty()) {
     spec.set_checkpoint_hash(session.client().upload(options.resume));
     spec.set_first_iteration(options.first_iteration);
@@ -84,7 +107,7 @@ proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Sessi
 
 Trained train(Session& session, const Graph& graph, proto::JobSpec spec, const std::string& strategy,
               const RunOptions& options) {
-  if (std::filesystem::is_regular_file(strategy)) {
+  if (names_plan_file(strategy)) {
     // A plan names devices, so it can be read only when the cluster is known.
     spec.set_plan(serialize(read_plan(strategy, graph, profile(session, spec).cluster).strategy));
   } else {
@@ -122,6 +145,7 @@ void add_run_command(CLI::App& app) {
   add_run_options(*command, *options);
   command->callback([options] {
     const Graph graph = load_training_graph(options->model.path, options->model.training);
+    check(*options, graph);
     Session session(options->session);
     const proto::JobSpec spec = job_of(*options, graph, session);
     std::vector<Trained> all;

@@ -6,38 +6,51 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "agent/option_checks.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/options.h"
 #include "graph/serialize.h"
+#include "profiler/profile_message.h"
 #include "proto/cluster_message.h"
 
 namespace motley {
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
-  CLI::Option* coordinator = command.add_option("--coordinator", options.coordinator,
-                                                "HOST:PORT of a coordinator; without it one is started in place");
+  CLI::Option* coordinator =
+      command.add_option("--coordinator", options.coordinator, "a coordinator; without it one is started in place");
+  coordinator->check(host_and_port());
   command
       .add_option("--agent", options.agents,
                   "an agent to start in place, once for each: name=big,speed=0.5,bandwidth=200Mbps,latency=1ms,"
                   "memory=2GiB,devices=1,threads=1 (any of them)")
       ->excludes(coordinator);
   options.profiles = default_profile_store();
-  command.add_option("--profiles", options.profiles, "the store of what was measured, of a coordinator in place")
-      ->capture_default_str();
+  command.add_option("--profiles", options.profiles, "the store of what was measured here")->capture_default_str();
   command.add_flag("--verbose", options.verbose, "show the daemons' logs");
+}
+
+Session::StateFolder::StateFolder() {
+  std::error_code failure;
+  std::string name = (std::filesystem::temp_directory_path(failure) / "motley-XXXXXX").string();
+  if (failure || ::mkdtemp(name.data()) == nullptr) {
+    throw Error(ErrorKind::kUnavailable, name + ": cannot be made; set TMPDIR to a folder that can be written");
+  }
+  path = name;
+}
+
+Session::StateFolder::~StateFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
 }
 
 Session::Session(const SessionOptions& options) {
   if (options.coordinator.empty()) {
-    std::string folder = (std::filesystem::temp_directory_path() / "motley-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) {
-      throw Error(ErrorKind::kUnavailable, folder + ": cannot be made; set TMPDIR to a folder that can be written");
-    }
-    state_ = folder;
+    state_ = std::make_unique<StateFolder>();
     LocalClusterOptions local;
-    local.state = state_;
+    local.state = state_->path;
     local.profiles = std::filesystem::absolute(options.profiles);
-    std::filesystem::create_directories(local.profiles.parent_path());
+    make_output_folder(local.profiles.parent_path());
     local.verbose = options.verbose;
     for (std::size_t i = 0; i < options.agents.size(); ++i) {
       local.agents.push_back(parse_local_agent(options.agents[i], "node" + std::to_string(i)));
@@ -47,12 +60,6 @@ Session::Session(const SessionOptions& options) {
   }
   client_ = std::make_unique<CoordinatorClient>(local_ ? local_->coordinator() : options.coordinator);
   client_->wait_for_nodes(1, Seconds(10));
-}
-
-Session::~Session() {
-  local_.reset();
-  std::error_code ignored;
-  if (!state_.empty()) std::filesystem::remove_all(state_, ignored);
 }
 
 void Session::run(const proto::JobSpec& spec, const std::function<void(const proto::JobEvent&)>& on_event) {
@@ -92,6 +99,11 @@ Profiled profile(Session& session, proto::JobSpec spec) {
     if (event.has_costs()) found.costs = event.costs();
   });
   return found;
+}
+
+void add_to(ProfileStore& store, const proto::CostsFound& costs) {
+  const auto& profiles = costs.profiles();  // the newest first, as a store gives them
+  for (auto one = profiles.rbegin(); one != profiles.rend(); ++one) store.add(from_message(*one));
 }
 
 void show_progress(const std::string& line) {

@@ -4,6 +4,7 @@
 // ends with this object. Ctrl-C cancels the job at hand.
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "coordinator/client.h"
 #include "coordinator/local_cluster.h"
 #include "graph/graph.h"
+#include "profiler/store.h"
 #include "proto/cluster.h"
 
 namespace motley {
@@ -29,7 +31,6 @@ void add_session_options(CLI::App& command, SessionOptions& options);
 class Session {
  public:
   explicit Session(const SessionOptions& options);
-  ~Session();
 
   const CoordinatorClient& client() const { return *client_; }
   bool interrupted() const { return interrupt_.token().stop_requested(); }
@@ -39,8 +40,15 @@ class Session {
   void run(const proto::JobSpec& spec, const std::function<void(const proto::JobEvent&)>& on_event);
 
  private:
+  struct StateFolder {  // of a cluster in place; removed at the end
+    StateFolder();
+    ~StateFolder();
+    StateFolder(const StateFolder&) = delete;
+    std::filesystem::path path;
+  };
+
   Interrupt interrupt_;
-  std::string state_;  // folder of a cluster in place, removed at the end
+  std::unique_ptr<StateFolder> state_;
   std::unique_ptr<LocalCluster> local_;
   std::unique_ptr<CoordinatorClient> client_;
 };
@@ -58,6 +66,8 @@ struct Profiled {
 };
 // Runs the job as one of profiling. What is known is not measured again.
 Profiled profile(Session& session, proto::JobSpec spec);
+// Puts what was found into a store of this machine.
+void add_to(ProfileStore& store, const proto::CostsFound& costs);
 
 // One line on standard error that the next one overwrites; nothing when that is no terminal.
 void show_progress(const std::string& line);

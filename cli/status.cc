@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "agent/option_checks.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/text_table.h"
@@ -71,7 +72,7 @@ void add_status_command(CLI::App& app) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "Shows the nodes and jobs of a coordinator.");
   command->footer("Example: motley status --coordinator 10.0.0.1:7070");
-  command->add_option("--coordinator", options->coordinator, "HOST:PORT")->capture_default_str();
+  command->add_option("--coordinator", options->coordinator, "whose")->check(host_and_port())->capture_default_str();
   command->add_flag("--json", options->json, "print the result as JSON");
   command->callback([options] {
     const proto::StatusResponse status = CoordinatorClient(options->coordinator).status();

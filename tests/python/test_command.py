@@ -182,11 +182,70 @@ def test_bad_input_is_named(planning: list[object], folder: Path) -> None:
     (folder / "bad.yaml").write_text(CLUSTER.replace("25Gbps", "25Gbpz"))
     assert "bad.yaml:7" in refused("compare", *planning_on(folder, "bad.yaml"))
     assert "ev-ar" in refused("simulate", *planning, "--strategy", "even")
+    assert "no.yaml: there is no such plan file" in refused("simulate", *planning, "--strategy", "no.yaml")
+    assert "this is no plain file" in refused("inspect", folder)
+    assert "this is a folder" in refused("compare", *planning_on(folder, "data"))
+
+
+def test_wrong_words_are_named_with_what_was_meant(folder: Path) -> None:
+    model = folder / "model.pt2"
+    wrong = {
+        ("inspekt",): "there is no command inspekt (did you mean inspect?)",
+        ("inspect", model, "--btach", 3): "motley inspect has no option --btach (did you mean --batch?)",
+        ("inspect", model, "more"): "motley inspect takes no further argument more",
+        ("inspect", "--jsno"): "has no option --jsno (did you mean --json?)",
+        ("inspect", model, "--optimizer", "sdg"): "sdg not in {adam,adamw,sgd}",
+        ("inspect", model, "--learning-rate", "nan"): "nan is no number of at least 0",
+        ("inspect", model, "--beta1", 1): "1 is no number from 0 to below 1",
+        ("inspect", model, "--batch", 0): "0 is no number from 1 to ",
+        ("plan", model, "--batch", 8, "--budget", "nan"): "nan is no number of at least 0",
+        ("status", "--coordinator", "nowhere"): "is no HOST:PORT",
+        ("run", model, "--batch", 8, "--data", folder, "--checkpoint-every", 5): "requires --output",
+    }
+    for arguments, says in wrong.items():
+        process = motley(*arguments)
+        assert process.returncode >= 100 and process.stdout == ""
+        assert says in process.stderr
+
+
+def test_results_go_to_pipes_and_through_links(planning: list[object], folder: Path) -> None:
+    process = motley("plan", *planning, "--budget", 0, "-o", "/dev/stdout")
+    assert process.returncode == 0 and process.stdout.startswith("motley_plan: 1")
+    (folder / "link.yaml").symlink_to("linked.yaml")
+    (folder / "linked.yaml").write_text("old")
+    result("plan", *planning, "--budget", 0, "-o", folder / "link.yaml")
+    assert (folder / "link.yaml").is_symlink() and "motley_plan" in (folder / "linked.yaml").read_text()
+    assert "cannot be written" in refused("plan", *planning, "-o", folder / "nowhere" / "plan.yaml")
 
 
 def agents() -> list[object]:
     speeds = {"a": 0.5, "b": 0.25}
     return [x for name, speed in speeds.items() for x in ("--agent", f"name={name},speed={speed},devices=1,threads=1")]
+
+
+def test_run_is_refused_before_anything_starts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    monkeypatch.setenv("TMPDIR", str(state))
+
+    def run(*more: object, data: Path = folder / "data") -> str:
+        where = [*agents(), "--profiles", tmp_path / "profiles.sqlite"]
+        said = refused("run", folder / "model.pt2", "--batch", 12, "--data", data, *where, *more)
+        assert list(state.iterdir()) == [] and not (tmp_path / "profiles.sqlite").exists()
+        return said
+
+    assert "there is no such folder" in run(data=folder / "model.pt2")
+    (tmp_path / "none").mkdir()
+    assert "no array for the model's input 'input_ids'" in run(data=tmp_path / "none")
+    (tmp_path / "few").mkdir()
+    np.save(tmp_path / "few" / "input_ids.npy", np.zeros((5, 16), np.int64))
+    assert "has 5 samples, fewer than one batch of 12" in run(data=tmp_path / "few")
+    assert 'unknown strategy "ev-arr" (did you mean ev-ar?)' in run("--strategy", "ev-ar", "ev-arr")
+    assert "there is no such plan file" in run("--strategy", "plan.yaml")
+    assert "cannot be made" in run("-o", folder / "model.pt2")
+    assert "cannot be written" in run("--trace", tmp_path / "nowhere" / "trace.json")
+    assert "two agents are named a" in run("--agent", "name=a")
+    assert "cannot be a node's name" in run("--agent", "name=c/d")
 
 
 def test_run_trains_on_two_agents(folder: Path) -> None:
@@ -246,6 +305,16 @@ def test_plans_on_what_a_coordinator_measured(folder: Path, coordinator: str) ->
     assert {"mp:a/0", "mp:b/0", "search"} <= strategies
     again = result("simulate", *job, "--strategy", folder / "measured.yaml")
     assert again["iteration_seconds"] == plan["iteration_seconds"]
+
+
+def test_plans_later_on_what_a_coordinator_measured(folder: Path, coordinator: str, tmp_path: Path) -> None:
+    here = ["--profiles", tmp_path / "data" / "profiles.sqlite", "--batch", 8]
+    found = tmp_path / "cluster.yaml"
+    result("profile", folder / "model.pt2", *here, "--coordinator", coordinator, "-o", found)
+    assert (
+        result("simulate", folder / "model.pt2", *here, "--cluster", found, "--strategy", "ev-ar")["estimated_share"]
+        == 0
+    )
 
 
 def test_a_plan_needs_one_cluster(planning: list[object], folder: Path) -> None:
