@@ -52,7 +52,7 @@ std::string read_file(const std::filesystem::path& path) {
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   const bool in_place = is_special(path);
-  const std::filesystem::path whole = behind_link(path);
+  const std::filesystem::path whole = in_place ? path : behind_link(path);
   const std::filesystem::path written = in_place ? path : half_of(whole);
   std::ofstream stream(written, std::ios::binary);
   stream.write(content.data(), static_cast<std::streamsize>(content.size()));

@@ -12,6 +12,7 @@ TEST(Suggest, FindsTheNearestName) {
   EXPECT_EQ(nearest_name("V100-32G", kKinds), "V100-32GB");
   EXPECT_EQ(nearest_name("A100", kKinds), "A100-40GB");
   EXPECT_EQ(did_you_mean("bandwith", {"latency", "bandwidth"}), " (did you mean bandwidth?)");
+  EXPECT_EQ(nearest_name("btach", {"bench", "batch"}), "batch");  // a swap is one change, as a wrong letter is
 }
 
 TEST(Suggest, StaysSilentWhenNothingIsNear) {
