@@ -55,11 +55,12 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
     sink(event);
   };
   options.found = tell;
+  measure(graph, name, options);
+  // Afterwards, since the ops' libraries are then in memory, as they are in a process that trains.
   Profile device_costs;
   device_costs.fingerprint = options.fingerprint;
   device_costs.device = measure_device(name, options.fingerprint, options.emulated_speed);
   tell(device_costs);
-  measure(graph, name, options);
 }
 
 void run_link_probe(const proto::DeviceDescription& device, const proto::LinkTask& task, Communicator& communicator,

@@ -36,7 +36,7 @@ class CostModel {
   virtual Seconds memory_pass(DeviceIndex device, Bytes bytes) const = 0;
   // Of a message at one end, and of every step of a collective.
   virtual MessageCosts messages(DeviceIndex device) const = 0;
-  // Memory of the process and the device context before any tensor.
+  // Memory of the process and the device context beside the tensors.
   virtual Bytes context(DeviceIndex device) const = 0;
   virtual AllocatorKind allocator(DeviceIndex) const { return AllocatorKind::kNone; }
   // Devices of one class cost the same for everything. Without further knowledge no two are alike.

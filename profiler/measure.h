@@ -58,8 +58,8 @@ std::vector<std::int64_t> profile_batches(std::int64_t most);
 // that cannot run, naming it; a batch that memory does not hold ends the measuring unless it is the first.
 Profile measure(const Graph& graph, const std::string& device, const MeasureOptions& options);
 
-// Of a device as a whole: slices and sums, and the context (the process as it is, so call it before measure; for an
-// accelerator the catalogue's).
+// Of a device as a whole: slices and sums, and the context: what is resident of this process without cached blocks, so
+// call it after measure, when the libraries of the ops are. For an accelerator the context is the catalogue's.
 DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed);
 
 // Of messages of this rank, from what a probe found of its links. Only on a CPU, `threads` of which compute at an

@@ -67,7 +67,6 @@ DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerp
   const std::unique_ptr<Stopwatch> stopwatch = Stopwatch::make(*executor, fingerprint.threads);
   const DeviceKind kind = find_kind(fingerprint.kind).value_or(*find_kind(device == "cpu" ? "cpu" : "T4"));
   DeviceCosts costs;
-  costs.context = device == "cpu" ? resident() : kind.context;
   constexpr std::int64_t kSmall = 256;
   constexpr std::int64_t kLarge = std::int64_t{4} << 20;
   const double small = pass_seconds(*executor, *stopwatch, kSmall);
@@ -75,6 +74,8 @@ DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerp
   constexpr double kFloat = 4;
   costs.pass = Seconds(small / emulated_speed);
   costs.pass_rate = BytesPerSecond(kFloat * (kLarge - kSmall) / std::max(large - small, 1e-9) * emulated_speed);
+  executor->release_cached_memory();
+  costs.context = device == "cpu" ? resident() : kind.context;
   return costs;
 }
 

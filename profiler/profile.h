@@ -52,7 +52,7 @@ struct ProfiledOp {
 struct DeviceCosts {
   Seconds pass;              // a slice, concatenation, sum, scale or fill of nothing
   BytesPerSecond pass_rate;  // ... and of many bytes written
-  Bytes context;             // of the process before any tensor
+  Bytes context;             // of the process beside its tensors
 };
 
 // What a message costs the device at either end, beyond the link's latency and bandwidth.

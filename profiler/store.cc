@@ -60,7 +60,9 @@ std::int64_t device_id(Database& database, const Profile& profile, std::int64_t 
   select.bind(fingerprint.device()).bind(fingerprint.software()).step();
   const std::int64_t id = select.integer(0);
   if (profile.device) {
-    Statement(database, "UPDATE device SET pass_seconds = ?, pass_bytes_per_second = ?, context_bytes = ? WHERE id = ?")
+    Statement(database,
+              "UPDATE device SET pass_seconds = ?, pass_bytes_per_second = ?, "
+              "context_bytes = max(?, ifnull(context_bytes, 0)) WHERE id = ?")
         .bind(profile.device->pass.value)
         .bind(profile.device->pass_rate.value)
         .bind(profile.device->context.value)

@@ -1,6 +1,7 @@
 #include "runtime/cpu_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -64,6 +65,7 @@ class CpuAllocator : public c10::Allocator {
       }
       blocks.clear();
     }
+    ::malloc_trim(0);  // the C library keeps them otherwise
   }
 
  private:

@@ -65,6 +65,17 @@ TEST_F(ProfileStoreTest, PiecesAddUpAndNewerFiguresReplace) {
   EXPECT_DOUBLE_EQ(found[0].ops[0].points[1].time.value, 0.9);
 }
 
+// A process that ran fewer ops has touched less of the libraries.
+TEST_F(ProfileStoreTest, TheLargestContextIsKept) {
+  ProfileStore store(":memory:");
+  Profile made = profile(0.5);
+  for (const std::int64_t context : {1000, 3000, 2000}) {
+    made.device = {Seconds(1e-6), BytesPerSecond(5e9), Bytes(context)};
+    store.add(made);
+  }
+  EXPECT_EQ(store.profiles("T4", {"abc"})[0].device->context.value, 3000);
+}
+
 TEST_F(ProfileStoreTest, SoftwareAndOriginAreApart) {
   ProfileStore store(":memory:");
   store.add(profile(0.5));
