@@ -16,6 +16,7 @@ class MemoryWriter {
   static constexpr std::size_t kStreams = 4;
   void add_values(const Program& program);
   void add_own(const Program& program, std::int32_t instruction);
+  void add_workspace(const Program& program, std::int32_t instruction);
   std::int32_t add_storage(Storage::Kind kind, std::int64_t bytes);
   void allocate(std::int32_t instruction, std::int32_t storage) { allocations_.push_back({instruction, storage}); }
   void touch(std::int32_t instruction, std::int32_t storage);
@@ -125,12 +126,7 @@ void MemoryWriter::add_own(const Program& program, std::int32_t i) {
     touch(i, storage);
   }
   if (instruction.kind != InstructionKind::kCompute) return;
-  if (memory[i].workspace > 0) {
-    const std::int32_t storage = add_storage(Storage::Kind::kWorkspace, memory[i].workspace);
-    layout_.storages.back().op = instruction.op;
-    allocate(i, storage);
-    touch(i, storage);
-  }
+  if (memory[i].workspace > 0) add_workspace(program, i);
   // What a forward op keeps lives until the last of its backward ops on the device; without any it keeps nothing.
   const OpId forward = forward_of_[instruction.op];
   if (forward == kNone) {
@@ -145,6 +141,31 @@ void MemoryWriter::add_own(const Program& program, std::int32_t i) {
     allocate(ran, kept_by_[ran]);
   }
   touch(i, kept_by_[ran]);
+}
+
+// An op's workspace is one sum of bytes, but an allocator sees blocks: as a rule some of the op's tensors once more, in
+// the layout that its kernel wants (oneDNN, cuDNN), so as many of them as the sum holds, the largest first, and the
+// rest.
+void MemoryWriter::add_workspace(const Program& program, std::int32_t i) {
+  const Instruction& instruction = program.instructions[i];
+  std::vector<std::int64_t> blocks;
+  for (const std::vector<ValueId>* list : {&instruction.inputs, &instruction.outputs}) {
+    for (ValueId value : *list) {
+      if (value != kNone) blocks.push_back(program.values[value].bytes.value);
+    }
+  }
+  std::sort(blocks.rbegin(), blocks.rend());
+  std::int64_t left = flat_.op_memory[flat_.first[program_] + i].workspace;
+  const auto add = [&](std::int64_t bytes) {
+    if (bytes == 0 || bytes > left) return;
+    const std::int32_t storage = add_storage(Storage::Kind::kWorkspace, bytes);
+    layout_.storages.back().op = instruction.op;
+    allocate(i, storage);
+    touch(i, storage);
+    left -= bytes;
+  };
+  for (std::int64_t block : blocks) add(block);
+  add(left);
 }
 
 std::int32_t MemoryWriter::add_storage(Storage::Kind kind, std::int64_t bytes) {

@@ -200,6 +200,16 @@ TEST_F(SimulatorTest, ThePeakOfAChainIsItsWidestPlace) {
   EXPECT_EQ(result.memory_samples.back().bytes.value, 16);
 }
 
+TEST_F(SimulatorTest, AWorkspaceIsOfBlocksLikeTheOpsTensors) {
+  HandBuilt h(star({1}));
+  const ValueId a = h.value(0, "a", 20, true), w = h.value(0, "w", 6, true), b = h.value(0, "b", 30);
+  h.compute(0, h.op({1, 0, 37}), {a, w}, {b});
+  const SimulationResult result = h.run();
+  std::vector<std::int64_t> live;
+  for (const LiveValue& value : result.memory[0].live_at_peak) live.push_back(value.bytes.value);
+  EXPECT_THAT(live, ElementsAre(30, 30, 20, 6, 6, 1));  // of 37 B one of 30, one of 6 (20 is too large), the rest
+}
+
 TEST_F(SimulatorTest, KeptBytesLiveUntilTheLastBackwardOp) {
   HandBuilt h(star({1}));
   const OpId forward = h.op({1, 50}), dx = h.op({1}, OpKind::kInputGradient, forward),
