@@ -156,7 +156,8 @@ def test_what_if_names_the_bottleneck_and_the_cheapest_and_is_drawn(folder: Path
         assert outcome["noise"]["median_seconds"] <= outcome["noise"]["p95_seconds"]
     (folder / "sweep.json").write_text(json.dumps(sweep))
     for name, head in {"sweep.svg": b"<?xml", "sweep.png": b"\x89PNG"}.items():
-        draw = [sys.executable, ROOT / "examples" / "draw_what_if.py", folder / "sweep.json", "-o", folder / name]
+        draw: list[str | Path] = [sys.executable, ROOT / "examples" / "draw_what_if.py", folder / "sweep.json"]
+        draw += ["-o", folder / name]
         subprocess.run(draw, check=True)
         assert (folder / name).read_bytes().startswith(head)
 
