@@ -53,7 +53,8 @@ void MemoryLedger::drop_user(std::int32_t storage) {
 }
 
 std::vector<std::int32_t> MemoryLedger::requests(std::int32_t program) const {
-  const auto [begin, end] = std::ranges::equal_range(layout_.storages, program, {}, &Storage::program);
+  const auto begin = std::ranges::lower_bound(layout_.storages, program, {}, &Storage::program);
+  const auto end = std::ranges::upper_bound(layout_.storages, program, {}, &Storage::program);
   std::vector<std::pair<Step, std::int32_t>> ordered;
   for (auto storage = begin; storage != end; ++storage) {
     const auto s = static_cast<std::int32_t>(storage - layout_.storages.begin());
@@ -62,6 +63,7 @@ std::vector<std::int32_t> MemoryLedger::requests(std::int32_t program) const {
   }
   std::sort(ordered.begin(), ordered.end());
   std::vector<std::int32_t> requests;
+  requests.reserve(ordered.size());
   for (const auto& [step, request] : ordered) requests.push_back(request);
   return requests;
 }
