@@ -1,9 +1,7 @@
 #include "cli/accuracy.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "cli/text_table.h"
 #include "simulator/trace.h"
@@ -16,12 +14,6 @@ constexpr std::size_t kTopInstructions = 10;
 std::string signed_time(Seconds time) {
   if (time == Seconds(0)) return "0";
   return (time < Seconds(0) ? "-" : "+") + to_string(Seconds(std::abs(time.value)));
-}
-
-std::string signed_percent(double share) {
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%+.1f %%", share * 100);
-  return buffer.data();
 }
 
 std::string name_of(const Comparison::OfInstruction& one, const Graph& graph, const Cluster& cluster,

@@ -1,8 +1,6 @@
 #include "cli/report.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "cli/text_table.h"
 #include "strategy/work.h"
@@ -63,12 +61,6 @@ std::vector<Run> runs_of(const Strategy& strategy, const Graph& graph) {
     }
   }
   return runs;
-}
-
-std::string times(double ratio) {
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.2f x", ratio);
-  return buffer.data();
 }
 
 }  // namespace

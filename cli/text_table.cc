@@ -41,10 +41,14 @@ std::string TextTable::to_string() const {
   return text;
 }
 
-std::string percent(double share) {
+std::string formatted(const char* format, double value) {
   std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.1f %%", share * 100);
+  std::snprintf(buffer.data(), buffer.size(), format, value);
   return buffer.data();
 }
+
+std::string percent(double share) { return formatted("%.1f %%", share * 100); }
+std::string signed_percent(double share) { return formatted("%+.1f %%", share * 100); }
+std::string times(double ratio) { return formatted("%.2f x", ratio); }
 
 }  // namespace motley

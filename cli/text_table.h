@@ -1,6 +1,6 @@
 #pragma once
 
-// Tables for a terminal: columns as wide as their widest cell, numbers to the right.
+// Tables for a terminal: columns as wide as their widest cell, numbers to the right; and numbers for their cells.
 
 #include <string>
 #include <vector>
@@ -19,6 +19,9 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-std::string percent(double share);  // "12.3 %"
+std::string formatted(const char* format, double value);  // as printf does, in up to 31 characters
+std::string percent(double share);                        // "12.3 %"
+std::string signed_percent(double share);                 // "+12.3 %"
+std::string times(double ratio);                          // "1.50 x"
 
 }  // namespace motley

@@ -1,8 +1,6 @@
 #include "cli/trained.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "base/units.h"
 #include "cli/accuracy.h"
@@ -109,18 +107,12 @@ std::string run_table(const std::vector<Trained>& all) {
   const Trained& reference = even == all.end() ? all.front() : *even;
   TextTable table({"strategy", "> predicted", "> measured", "> error",
                    "> speed-up over " + reference.plan().judged().name(), "> first loss", "> last loss"});
-  const auto number = [](const char* format, double value) {
-    std::array<char, 32> buffer{};
-    std::snprintf(buffer.data(), buffer.size(), format, value);
-    return std::string(buffer.data());
-  };
   for (const Trained& run : all) {
     const double predicted = run.plan().judged().iteration_seconds();
     const double measured = run.measured_seconds();
     table.add({run.plan().judged().name(), to_string(Seconds(predicted)), to_string(Seconds(measured)),
-               number("%+.1f %%", 100 * (predicted / measured - 1)),
-               number("%.2f", reference.measured_seconds() / measured), number("%.4f", run.losses().front()),
-               number("%.4f", run.losses().back())});
+               signed_percent(predicted / measured - 1), formatted("%.2f", reference.measured_seconds() / measured),
+               formatted("%.4f", run.losses().front()), formatted("%.4f", run.losses().back())});
   }
   return table.to_string();
 }

@@ -1,8 +1,6 @@
 #include "cli/what_if_report.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <functional>
 #include <initializer_list>
 #include <utility>
@@ -12,14 +10,7 @@
 namespace motley {
 namespace {
 
-std::string formatted(const char* format, double value) {
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, value);
-  return buffer.data();
-}
-
 std::string rounded(double value) { return formatted(value < 1000 ? "%.3g" : "%.0f", value); }
-std::string times(double ratio) { return formatted("%.2f x", ratio); }
 std::string exact(double value) { return nlohmann::json(value).dump(); }
 
 // RFC 4180.
