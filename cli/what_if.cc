@@ -1,8 +1,8 @@
 #include "strategy/what_if.h"
 
-#include <filesystem>
 #include <iostream>
 
+#include "agent/option_checks.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/session.h"
@@ -31,8 +31,7 @@ void run(WhatIfCommand& command) {
         {path, [path](const ClusterChanges& changes) { return read_cluster(path, catalogue_defaults, changes); }});
   }
   const Graph graph = load_training_graph(command.model.path, command.model.training);
-  std::unique_ptr<ProfileStore> store;
-  if (std::filesystem::exists(command.profiles)) store = std::make_unique<ProfileStore>(command.profiles);
+  const std::unique_ptr<ProfileStore> store = open_profiles(command.profiles);
   const CostMaker costs = [&store](const Graph& cast, const Cluster& cluster) {
     return std::make_unique<CostTable>(cast, cluster, store.get());
   };
@@ -60,7 +59,7 @@ void add_what_if_command(CLI::App& app) {
   add_model_options(*command, options->model);
   command->add_option("--batch", options->batch, "samples per iteration, over all devices")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(batch_size());
   command
       ->add_option("--cluster", options->clusters, "the cluster, a YAML file (docs/cluster.md); several are compared")
       ->required()
@@ -73,21 +72,19 @@ void add_what_if_command(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--strategy", options->sweep.strategies, "strategies by name, of which the best counts");
   command->add_option("--evaluations", options->sweep.evaluations, "search each scenario for a better one for so many")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--samples-per-second", options->wanted, "tell the cheapest scenario that does as many")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command->add_option("--draws", options->sweep.draws, "iterations with stragglers to draw per scenario")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--noise", options->sweep.noise, "for draws: deviation of estimated costs, as a share of them")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   command->add_flag("!--no-remedies", options->sweep.remedies, "do not try what would remove the bottlenecks");
   command->add_option("--seed", options->sweep.seed, "of the search and the draws")->capture_default_str();
-  command->add_option("--threads", options->sweep.threads, "0: all cores")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  command->add_option("--threads", options->sweep.threads, "0: all cores")->check(at_least(0))->capture_default_str();
   command->add_option("--profiles", options->profiles, "the store of what was measured")->capture_default_str();
   command->add_flag("--csv", options->csv, "print the result as CSV");
   command->callback([options] { run(*options); });
