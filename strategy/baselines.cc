@@ -77,19 +77,27 @@ Strategy model_parallel_blocks(const Graph& graph, const Cluster& cluster, const
   return strategy;
 }
 
-}  // namespace
+std::vector<std::string> devices_of(const Cluster& cluster) {
+  std::vector<std::string> names;
+  names.reserve(cluster.devices.size());
+  for (const Device& device : cluster.devices) names.push_back(device.name);
+  return names;
+}
 
-std::vector<std::string> strategy_names(const Cluster& cluster) {
+std::vector<std::string> names_on(const std::vector<std::string>& devices) {
   std::vector<std::string> names = {"ev-ps", "ev-ar", "cp-ps", "cp-ar"};
-  for (const Device& device : cluster.devices) names.push_back("mp:" + device.name);
+  for (const std::string& device : devices) names.push_back("mp:" + device);
   names.emplace_back("mp-blocks");
   return names;
 }
 
+}  // namespace
+
+std::vector<std::string> strategy_names(const Cluster& cluster) { return names_on(devices_of(cluster)); }
+
 void check_strategy_name(const std::string& name, const std::vector<std::string>& devices) {
-  std::vector<std::string> names = {"ev-ps", "ev-ar", "cp-ps", "cp-ar", "mp-blocks"};
   if (devices.empty() && name.starts_with("mp:")) return;
-  for (const std::string& device : devices) names.push_back("mp:" + device);
+  const std::vector<std::string> names = names_on(devices);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   throw Error(ErrorKind::kInvalidInput,
               "unknown strategy \"" + name + "\"" + did_you_mean(name, names) +
@@ -106,10 +114,7 @@ Strategy uniform_strategy(const std::string& name, const Graph& graph, const Gro
 
 Strategy baseline(const std::string& name, const Graph& graph, const Cluster& cluster, const CostModel& costs,
                   std::int64_t batch) {
-  std::vector<std::string> devices;
-  devices.reserve(cluster.devices.size());
-  for (const Device& device : cluster.devices) devices.push_back(device.name);
-  check_strategy_name(name, devices);
+  check_strategy_name(name, devices_of(cluster));
   if (name == "mp-blocks") return model_parallel_blocks(graph, cluster, costs, batch);
   if (name.starts_with("mp:")) {
     return uniform_strategy(name, graph, {{{cluster.device_named(name.substr(3)), 1.0}}});
