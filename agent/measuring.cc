@@ -6,17 +6,12 @@
 #include "graph/serialize.h"
 #include "profiler/measure.h"
 #include "profiler/profile_message.h"
-#include "runtime/emulation.h"
 #include "runtime/link_probe.h"
 
 namespace motley {
 namespace {
 
 constexpr double kUsable = 0.8;  // of a device's memory, for tensors of one op
-
-double emulated_speed(const proto::DeviceDescription& device) {
-  return device.emulation().empty() ? 1.0 : parse_emulation(device.emulation()).speed;
-}
 
 Fingerprint fingerprint_of(const proto::DeviceDescription& device, double speed) {
   Fingerprint fingerprint = cpu_fingerprint(std::max(1, device.threads()), speed);
@@ -26,11 +21,15 @@ Fingerprint fingerprint_of(const proto::DeviceDescription& device, double speed)
 
 }  // namespace
 
+EmulationOptions emulation_of(const proto::DeviceDescription& device) {
+  return device.emulation().empty() ? EmulationOptions{} : parse_emulation(device.emulation());
+}
+
 void run_profiling(const proto::DeviceDescription& device, const proto::ProfileTask& task, const EventSink& sink) {
   const Graph graph = deserialize_graph(task.graph(), "the coordinator");
   const std::string name = torch_device(device);
   MeasureOptions options;
-  options.emulated_speed = emulated_speed(device);
+  options.emulated_speed = emulation_of(device).speed;
   options.fingerprint = fingerprint_of(device, options.emulated_speed);
   options.batches.assign(task.request().batches().begin(), task.request().batches().end());
   options.max_batch = task.request().max_batch();
@@ -70,7 +69,7 @@ void run_link_probe(const proto::DeviceDescription& device, const proto::LinkTas
   options.budget = Seconds{task.budget_seconds()};
   options.timeout = Seconds{meeting.timeout_seconds()};
   const ProbedNetwork network = probe_links(communicator, control, scratch, options);
-  const double speed = emulated_speed(device);
+  const double speed = emulation_of(device).speed;
   Profile profile;
   profile.fingerprint = fingerprint_of(device, speed);
   profile.messages =

@@ -5,8 +5,11 @@
 #include "agent/training.h"
 #include "proto/worker.pb.h"
 #include "runtime/communicator.h"
+#include "runtime/emulation.h"
 
 namespace motley {
+
+EmulationOptions emulation_of(const proto::DeviceDescription& device);  // none: as it is
 
 // Tells `sink` of progress and of profiles as they are measured. Throws what measure() throws.
 void run_profiling(const proto::DeviceDescription& device, const proto::ProfileTask& task, const EventSink& sink);

@@ -12,10 +12,6 @@
 namespace motley {
 namespace {
 
-EmulationOptions emulation_of(const proto::DeviceDescription& device) {
-  return device.emulation().empty() ? EmulationOptions{} : parse_emulation(device.emulation());
-}
-
 Rendezvous rendezvous_of(const proto::Meeting& meeting, const std::string& part) {
   Rendezvous rendezvous;
   rendezvous.store = make_grpc_store(meeting.store(), meeting.prefix() + part);
