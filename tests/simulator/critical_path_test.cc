@@ -52,13 +52,7 @@ TEST(CriticalPath, WaitsForTheLastMemberOfAnAllReduce) {
 }
 
 TEST(CriticalPath, WaitsForTheReceiveToBePosted) {
-  HandBuilt h(star({10, 10, 10}));
-  const ValueId late = h.value(1, "late", 10);
-  h.compute(1, h.op({7}), {}, {late});
-  for (int i = 0; i < kPostedReceives; ++i) h.transfer(1, late, 0);
-  const ValueId early = h.value(2, "early", 20);
-  h.compute(2, h.op({1}), {}, {early});
-  h.transfer(2, early, 0);
+  const HandBuilt h = late_posting();
   // As in SimulatorTest.ASendWaitsUntilItsReceiveIsPosted: the first receive ends at 8 and the fourth, of `early`, is
   // posted; the send that waits for it ends at 12.
   const std::vector<Event> events = h.run().events;

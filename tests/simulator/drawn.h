@@ -13,15 +13,21 @@
 
 namespace motley {
 
+// A chain of one to six layers.
+inline Graph drawn_model(std::mt19937& random) {
+  const auto chance = [&] { return random() % 2 == 0; };
+  return support::chain_graph({.layers = 1 + static_cast<int>(random() % 6),
+                               .width = 8,
+                               .residual = chance(),
+                               .tied = chance(),
+                               .shared = chance(),
+                               .balance = chance(),
+                               .momentum = chance() ? 0.9 : 0});
+}
+
 struct Drawn {
   explicit Drawn(std::uint32_t seed, Bytes bucket = Bytes(0)) : random(seed) {
-    graph = support::chain_graph({.layers = 1 + static_cast<int>(random() % 6),
-                                  .width = 8,
-                                  .residual = chance(),
-                                  .tied = chance(),
-                                  .shared = chance(),
-                                  .balance = chance(),
-                                  .momentum = chance() ? 0.9 : 0});
+    graph = drawn_model(random);
     const int devices = 1 + static_cast<int>(random() % 6);
     std::vector<BytesPerSecond> bandwidths;
     std::vector<double> speeds;

@@ -4,25 +4,16 @@
 
 #include <random>
 
-#include "compiler/compiler.h"
-#include "simulator/simulator.h"
-#include "tests/support/chain_graph.h"
-#include "tests/support/fixed_costs.h"
+#include "tests/simulator/drawn.h"
 
 namespace motley {
 namespace {
 
-struct Drawn {
-  explicit Drawn(std::uint32_t seed) {
+struct Alike {
+  explicit Alike(std::uint32_t seed) {
     std::mt19937 random(seed);
     const auto chance = [&] { return random() % 2 == 0; };
-    graph = support::chain_graph({.layers = 1 + static_cast<int>(random() % 6),
-                                  .width = 8,
-                                  .residual = chance(),
-                                  .tied = chance(),
-                                  .shared = chance(),
-                                  .balance = chance(),
-                                  .momentum = chance() ? 0.9 : 0});
+    graph = drawn_model(random);
     const auto devices = static_cast<DeviceIndex>(2 + random() % 12);
     std::vector<BytesPerSecond> bandwidths;
     std::vector<double> speeds;
@@ -60,7 +51,7 @@ struct Drawn {
 class FoldingTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(FoldingTest, TwinsChangeNothing) {
-  const Drawn drawn(GetParam());
+  const Alike drawn(GetParam());
   const SimulationResult whole = drawn.simulated(drawn.compiled(Folding::kNone));
   const SimulationResult folded = drawn.simulated(drawn.compiled(Folding::kTwins));
   EXPECT_EQ(folded.iteration, whole.iteration);
@@ -79,7 +70,7 @@ TEST_P(FoldingTest, TwinsChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Seeds, FoldingTest, ::testing::Range(0U, 100U));
 
 TEST(FoldingTest, EqualDevicesShareAProgram) {
-  Drawn drawn(1);
+  Alike drawn(1);
   drawn.cluster = support::star_cluster(9, {BytesPerSecond(1e5)});
   drawn.costs.emplace(drawn.graph, std::vector<double>(9, 1.0), 1e-4);
   GroupDecision all;

@@ -138,4 +138,17 @@ class HandBuilt {
   std::int32_t tag_ = 0;
 };
 
+// Devices 1 and 2 send to device 0, which posts the receive from device 2 only when the first of those from device 1,
+// whose value is made at 7, has ended.
+inline HandBuilt late_posting() {
+  HandBuilt h(star({10, 10, 10}));
+  const ValueId late = h.value(1, "late", 10);
+  h.compute(1, h.op({7}), {}, {late});
+  for (int i = 0; i < kPostedReceives; ++i) h.transfer(1, late, 0);
+  const ValueId early = h.value(2, "early", 20);
+  h.compute(2, h.op({1}), {}, {early});
+  h.transfer(2, early, 0);
+  return h;
+}
+
 }  // namespace motley

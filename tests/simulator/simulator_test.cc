@@ -240,13 +240,7 @@ TEST_F(SimulatorTest, AReceiveHoldsItsBufferFromItsPosting) {
 }
 
 TEST_F(SimulatorTest, ASendWaitsUntilItsReceiveIsPosted) {
-  HandBuilt h(star({10, 10, 10}));
-  const ValueId late = h.value(1, "late", 10);
-  h.compute(1, h.op({7}), {}, {late});
-  for (int i = 0; i < kPostedReceives; ++i) h.transfer(1, late, 0);
-  const ValueId early = h.value(2, "early", 20);
-  h.compute(2, h.op({1}), {}, {early});
-  h.transfer(2, early, 0);
+  const HandBuilt h = late_posting();
   const SimulationResult result = h.run();
   // Device 0 has the receives of `late` posted, whose first one ends at 8: then the fourth is, and 20 B flow beside the
   // 10 B of the second: 5 B/s each, to 10; the third and the rest of the fourth, 10 B each, to 12.
