@@ -6,6 +6,7 @@
 // Matching sends and receives, and members of a collective, wait for each other as their kind says.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -94,5 +95,12 @@ struct Deployment {
 // once by each member and by nobody else, and in the same order on members that share several; no cycle of waits is
 // left (so the deployment cannot deadlock).
 void check(const Deployment& deployment);
+
+// They live as long as the deployment.
+inline std::map<DeviceIndex, const Program*> programs_by_device(const Deployment& deployment) {
+  std::map<DeviceIndex, const Program*> programs;
+  for (const Program& program : deployment.programs) programs[program.device] = &program;
+  return programs;
+}
 
 }  // namespace motley

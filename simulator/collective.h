@@ -66,6 +66,9 @@ bool runs(CollectiveAlgorithm algorithm, CollectiveKind kind);  // whether there
 // Empty for fewer than two members. Throws Error(kInternal) where there is no such thing. Thread-safe, as all of these.
 std::vector<CollectiveStep> collective_steps(const CollectiveRequest& request, CollectiveAlgorithm algorithm,
                                              const Cluster& cluster, const StepTime& step_time);
+// Of an all-reduce as the library of these devices runs it: its ring, by the algorithm that it chooses.
+std::vector<CollectiveStep> all_reduce_steps(const std::vector<DeviceIndex>& members, double bytes,
+                                             const Cluster& cluster, const StepTime& step_time);
 // On a network where every step takes `step` and every member sends and receives `rate`. `per_node`: members of each
 // node, of which only the hierarchical algorithm and the tree take note.
 Seconds collective_closed_form(CollectiveKind kind, CollectiveAlgorithm algorithm, std::size_t members, double bytes,

@@ -94,4 +94,11 @@ std::vector<DeviceIndex> ring_order(const std::vector<DeviceIndex>& members, con
   return members;
 }
 
+std::vector<CollectiveStep> all_reduce_steps(const std::vector<DeviceIndex>& members, double bytes,
+                                             const Cluster& cluster, const StepTime& step_time) {
+  const std::vector<DeviceIndex> order = ring_order(members, cluster);
+  const CollectiveRequest request{CollectiveKind::kAllReduce, order, bytes};
+  return collective_steps(request, choose_collective(request, cluster), cluster, step_time);
+}
+
 }  // namespace motley

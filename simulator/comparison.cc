@@ -83,11 +83,10 @@ Comparison compare(const Graph& graph, const Deployment& deployment, const Timel
     return result.along_measured ? Compared{in_shorter, in_longer} : Compared{in_longer, in_shorter};
   };
 
-  std::map<DeviceIndex, const Program*> programs;
-  for (const Program& program : deployment.programs) programs[program.device] = &program;
+  const std::map<DeviceIndex, const Program*> programs = programs_by_device(deployment);
   const auto kind_of_step = [&](const PathStep& step) {
     return step.first ? PathKind::kBetween
-                      : kind_of(graph, programs[step.device]->instructions[step.instruction], step);
+                      : kind_of(graph, programs.at(step.device)->instructions[step.instruction], step);
   };
   std::map<PathKind, Comparison::Kind> kinds;
   std::map<DeviceIndex, Compared> devices;

@@ -207,13 +207,11 @@ class FlatBuilder {
     MOTLEY_CHECK(entered == collective.members.size(),
                  "collective " + std::to_string(id) + " is not entered once by each of its members");
     const auto first_phase = static_cast<std::int32_t>(flat_.phases.size());
-    const std::vector<DeviceIndex> order = ring_order(collective.members, cluster_);
-    const CollectiveRequest request{CollectiveKind::kAllReduce, order, static_cast<double>(collective.bytes.value)};
     const auto step_time = [this](DeviceIndex from, DeviceIndex to, double bytes) {
       return cluster_.latency(from, to) + costs_.messages(from).overhead + cluster_.shortfall(route(from, to), bytes);
     };
-    for (const CollectiveStep& step :
-         collective_steps(request, choose_collective(request, cluster_), cluster_, step_time)) {
+    const auto bytes = static_cast<double>(collective.bytes.value);
+    for (const CollectiveStep& step : all_reduce_steps(collective.members, bytes, cluster_, step_time)) {
       const auto first_flow = static_cast<std::int32_t>(flat_.flows.size());
       for (const CollectiveHop& hop : step.hops) {
         if (hop.bytes == 0) continue;

@@ -18,8 +18,7 @@ namespace {
 
 // By event.
 std::vector<const Instruction*> instructions_of(const Deployment& deployment, const proto::Timeline& measured) {
-  std::map<DeviceIndex, const Program*> programs;
-  for (const Program& program : deployment.programs) programs[program.device] = &program;
+  const std::map<DeviceIndex, const Program*> programs = programs_by_device(deployment);
   std::vector<const Instruction*> instructions;
   for (const proto::TimelineEvent& event : measured.events()) {
     const auto program = programs.find(event.device());

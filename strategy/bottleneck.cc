@@ -54,8 +54,7 @@ class Account {
   }
 
   std::vector<Usage> run() {
-    std::map<DeviceIndex, const Program*> programs;
-    for (const Program& program : deployment_.programs) programs[program.device] = &program;
+    const std::map<DeviceIndex, const Program*> programs = programs_by_device(deployment_);
     for (const PathStep& step : CausalTimeline(deployment_, result_.events).critical_path()) {
       const Program& program = *programs.at(step.device);
       const Instruction& instruction = program.instructions[step.instruction];
@@ -104,15 +103,13 @@ class Account {
   }
 
   std::pair<Seconds, ChannelIndex> worked_out(const Collective& collective) {
-    const std::vector<DeviceIndex> order = ring_order(collective.members, cluster_);
-    const CollectiveRequest request{CollectiveKind::kAllReduce, order, static_cast<double>(collective.bytes.value)};
     const StepTime step_time = [this](DeviceIndex from, DeviceIndex to, double bytes) {
       return fixed(from, to, bytes);
     };
     std::pair<Seconds, ChannelIndex> result(Seconds(0), -1);
     std::fill(sent_.begin(), sent_.end(), 0);
-    for (const CollectiveStep& step :
-         collective_steps(request, choose_collective(request, cluster_), cluster_, step_time)) {
+    const auto bytes = static_cast<double>(collective.bytes.value);
+    for (const CollectiveStep& step : all_reduce_steps(collective.members, bytes, cluster_, step_time)) {
       result.first += step.fixed;
       for (const CollectiveHop& hop : step.hops) {
         for (const ChannelIndex channel : cluster_.route(hop.from, hop.to)) sent_[channel] += hop.bytes;

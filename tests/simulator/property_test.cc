@@ -49,10 +49,9 @@ TEST_P(SimulatorPropertyTest, NoLinkCarriesMoreThanItsBandwidthAtAnyTime) {
     double start, end, bytes;
   };
   std::map<ChannelIndex, std::vector<Message>> by_channel;
-  std::map<DeviceIndex, const Program*> programs;
-  for (const Program& program : drawn.deployment.programs) programs[program.device] = &program;
+  const std::map<DeviceIndex, const Program*> programs = programs_by_device(drawn.deployment);
   for (const Event& event : result.events) {
-    const Program& program = *programs[event.device];
+    const Program& program = *programs.at(event.device);
     const Instruction& instruction = program.instructions[static_cast<std::size_t>(event.instruction)];
     if (instruction.kind != InstructionKind::kSend) continue;
     const auto bytes = static_cast<double>(program.values[instruction.inputs[0]].bytes.value);
