@@ -24,8 +24,9 @@ struct CompilerTables;
 enum class Folding {
   kNone,
   // For simulation alone: where devices meet in all-reduces over all of them and nowhere else, those that cost the
-  // same, have as much memory and as many samples, share one program (Program::twins). What is simulated stays the
-  // same; a cluster of thousands takes hardly longer than one of a few.
+  // same, have as much memory and as many samples, share one program (Program::twins), unless a collective would delay
+  // their compute by unlike amounts. What is simulated stays the same; a cluster of thousands takes hardly longer than
+  // one of a few.
   kTwins,
 };
 

@@ -121,10 +121,19 @@ void Placement::take_seats(DeviceIndex devices) {
   }
 }
 
+bool Placement::members_work_alike(const CompilerTables& tables) const {
+  const auto delayed = [&](const Replica& replica) { return tables.costs.messages(replica.device).delay_compute(); };
+  const auto on_cpu = [&](const Replica& replica) {
+    return tables.cluster.devices[static_cast<std::size_t>(replica.device)].is_cpu();
+  };
+  return std::ranges::none_of(replicas_, delayed) || std::ranges::any_of(replicas_, on_cpu);
+}
+
 void Placement::fold(const CompilerTables& tables, const Strategy& strategy) {
   const auto elsewhere = [&](const Slot& slot) { return slot.first != slots_[0].first; };
   const auto served = [](const GroupDecision& group) { return group.gradient != GradientMethod::kAllReduce; };
   if (slots_.empty() || std::ranges::any_of(slots_, elsewhere) || std::ranges::any_of(strategy.groups, served)) return;
+  if (!members_work_alike(tables)) return;
   std::map<std::tuple<std::int32_t, std::int64_t, std::int64_t>, DeviceIndex> first_alike;
   std::vector<Replica> kept;
   for (const Replica& replica : replicas_) {

@@ -40,8 +40,8 @@ class Placement {
     });
     return found != all.end() && found->device == device ? &*found : nullptr;
   }
-  // Keeps one replica of those that would run equal programs: see Folding::kTwins. At least two remain, so that they
-  // still meet.
+  // Keeps one replica of those that would run equal programs in equal time: see Folding::kTwins. At least two remain,
+  // so that they still meet.
   void fold(const CompilerTables& tables, const Strategy& strategy);
   // Whom the replicas stand for, ascending; empty when for themselves.
   const std::vector<DeviceIndex>& everyone() const { return everyone_; }
@@ -57,6 +57,9 @@ class Placement {
 
  private:
   void take_seats(DeviceIndex devices);
+  // Whether a collective over all replicas delays the compute of each by the same: it delays none, or it is a ring, as
+  // where there are CPUs (simulator/collective.h), each of whose members sends and receives as much. A tree's do not.
+  bool members_work_alike(const CompilerTables& tables) const;
 
   struct Slot {
     std::int32_t first = 0;

@@ -61,6 +61,8 @@ struct MessageCosts {
   // How much later than alone its compute instructions end, when it sends or receives the message meanwhile.
   Seconds work;
   Seconds work_per_byte;
+
+  bool delay_compute() const { return work > Seconds(0) || work_per_byte > Seconds(0); }
 };
 
 struct Profile {

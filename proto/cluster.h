@@ -27,6 +27,8 @@ struct Device {
   Bytes memory;  // what a job may use: the card's size less what others hold
   // Per hour, in whatever currency the file is; 0: part of its node's price; nothing: unknown.
   std::optional<double> price{};
+
+  bool is_cpu() const { return kind == "cpu" || kind.starts_with("cpu@"); }  // a CPU device of motley's own
 };
 
 struct Node {

@@ -10,10 +10,8 @@
 namespace motley {
 namespace {
 
-bool is_cpu(const Device& device) { return device.kind == "cpu" || device.kind.starts_with("cpu@"); }
-
 bool over_gloo(std::span<const DeviceIndex> members, const Cluster& cluster) {
-  return std::ranges::any_of(members, [&](DeviceIndex member) { return is_cpu(cluster.devices[member]); });
+  return std::ranges::any_of(members, [&](DeviceIndex member) { return cluster.devices[member].is_cpu(); });
 }
 
 // NCCL's figures (src/graph/tuning.cc at commit b647562): microseconds, protocols LL and Simple, and how its bandwidth

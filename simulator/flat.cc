@@ -41,7 +41,7 @@ class FlatBuilder {
       flat_.devices.push_back(program.device);
       const MessageCosts messages = costs_.messages(program.device);
       flat_.messages.push_back(messages);
-      flat_.messages_delay |= messages.work > Seconds(0) || messages.work_per_byte > Seconds(0);
+      flat_.messages_delay |= messages.delay_compute();
       program_of_[program.device] = program_;
       time(program);
       link(program);

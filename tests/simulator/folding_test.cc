@@ -25,6 +25,9 @@ struct Alike {
     costs.emplace(graph, speeds, 1e-4);
     costs->memory_rate = BytesPerSecond(1e7);
     costs->message_costs.overhead = Seconds(1e-5);
+    if (chance()) costs->message_costs.work = Seconds(1e-4);
+    if (chance()) costs->message_costs.work_per_byte = Seconds(1e-6);
+    if (chance()) cluster.devices[random() % cluster.devices.size()].kind = "cpu";  // then Gloo's ring, else NCCL's way
     costs->kept.assign(graph.ops.size(), Bytes(5));
     strategy.name = "drawn";
     strategy.bucket = Bytes(8 << (random() % 10));
@@ -46,6 +49,17 @@ struct Alike {
   Cluster cluster;
   std::optional<support::FixedCosts> costs;
   Strategy strategy;
+};
+
+// Nine devices that are all alike.
+struct Nine : Alike {
+  Nine() : Alike(1) {
+    cluster = support::star_cluster(9, {BytesPerSecond(1e5)});
+    costs.emplace(graph, std::vector<double>(9, 1.0), 1e-4);
+    GroupDecision all;
+    for (DeviceIndex d = 0; d < 9; ++d) all.shares.push_back({d, 1.0});
+    strategy.groups.assign(graph.groups.size(), all);
+  }
 };
 
 class FoldingTest : public ::testing::TestWithParam<std::uint32_t> {};
@@ -70,21 +84,25 @@ TEST_P(FoldingTest, TwinsChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Seeds, FoldingTest, ::testing::Range(0U, 100U));
 
 TEST(FoldingTest, EqualDevicesShareAProgram) {
-  Alike drawn(1);
-  drawn.cluster = support::star_cluster(9, {BytesPerSecond(1e5)});
-  drawn.costs.emplace(drawn.graph, std::vector<double>(9, 1.0), 1e-4);
-  GroupDecision all;
-  for (DeviceIndex d = 0; d < 9; ++d) all.shares.push_back({d, 1.0});
-  drawn.strategy.groups.assign(drawn.graph.groups.size(), all);
+  Nine nine;
   // 61 samples: 7 devices of 7, of which the first two remain, and 2 of 6.
-  const Deployment folded = drawn.compiled(Folding::kTwins);
+  const Deployment folded = nine.compiled(Folding::kTwins);
   ASSERT_EQ(folded.programs.size(), 3u);
   EXPECT_EQ(folded.programs[0].twins.size(), 5u);
   EXPECT_EQ(folded.programs[2].twins.size(), 1u);
   EXPECT_EQ(folded.collectives[0].members.size(), 9u);
   // By parameter server, devices meet one by one.
-  drawn.strategy.groups.front().gradient = GradientMethod::kParameterServer;
-  EXPECT_EQ(drawn.compiled(Folding::kTwins).programs.size(), 9u);
+  nine.strategy.groups.front().gradient = GradientMethod::kParameterServer;
+  EXPECT_EQ(nine.compiled(Folding::kTwins).programs.size(), 9u);
+}
+
+// The inner nodes of NCCL's tree move more than its leaves; the members of Gloo's ring all move the same.
+TEST(FoldingTest, DevicesThatMessagesDelayUnlikeDoNot) {
+  Nine nine;
+  nine.costs->message_costs.work_per_byte = Seconds(1e-6);
+  EXPECT_EQ(nine.compiled(Folding::kTwins).programs.size(), 9u);
+  for (Device& device : nine.cluster.devices) device.kind = "cpu";
+  EXPECT_EQ(nine.compiled(Folding::kTwins).programs.size(), 3u);
 }
 
 }  // namespace
