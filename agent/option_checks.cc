@@ -4,6 +4,9 @@
 #include <functional>
 #include <regex>
 
+#include "base/error.h"
+#include "proto/headroom.h"
+
 namespace motley {
 namespace {
 
@@ -33,6 +36,18 @@ CLI::Validator fraction() {
 CLI::Validator batch_size() {
   constexpr std::int64_t kMost = std::int64_t{1} << 24;
   return number("from 1 to " + std::to_string(kMost), [](double x) { return x >= 1 && x <= kMost; });
+}
+
+CLI::Validator headroom() {
+  const auto check = [](const std::string& text) -> std::string {
+    try {
+      parse_headroom(text);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  return {check, "SIZE or PERCENT", "headroom"};
 }
 
 CLI::Validator host_and_port() {

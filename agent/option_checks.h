@@ -14,6 +14,9 @@ CLI::Validator fraction();  // 0 <= x < 1
 // Samples in a batch: 1 to 2^24, so that sizes in bytes of any model that exists stay within 63 bits.
 CLI::Validator batch_size();
 
+// What a job leaves free of each device's memory (proto/headroom.h).
+CLI::Validator headroom();
+
 // HOST:PORT, the port from 0 to 65535. An IPv6 host stands in brackets.
 CLI::Validator host_and_port();
 

@@ -73,7 +73,8 @@ void add_explain_command(CLI::App& app) {
           "or --profiles, or when it has none, a new one is. It says what ran on what: no model is needed")
       ->check(CLI::ExistingFile)
       ->excludes(plan)
-      ->excludes("--coordinator");
+      ->excludes("--coordinator")
+      ->excludes("--headroom");
   CLI::Option* model = command->get_option("model")->required(false);
   CLI::Option* batch = command->get_option("--batch")->required(false);
   command->callback([command, options, model, batch] {

@@ -45,6 +45,15 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_flag("--json", options.json, "print the result as JSON");
 }
 
+void add_headroom_option(CLI::App& command, std::string& headroom) {
+  headroom = "0";
+  command
+      .add_option("--headroom", headroom,
+                  "of each device's memory, to leave free: 10%, or 1GiB; what needs more than the rest does not fit")
+      ->check(motley::headroom())
+      ->capture_default_str();
+}
+
 void add_planning_options(CLI::App& command, PlanningOptions& options) {
   add_model_options(command, options.model);
   command.add_option("--batch", options.batch, "samples per iteration, over all devices")
@@ -58,6 +67,7 @@ void add_planning_options(CLI::App& command, PlanningOptions& options) {
   command.add_option("--profiles", options.profiles, "the store of what was measured, for --cluster")
       ->excludes(coordinator)
       ->capture_default_str();
+  add_headroom_option(command, options.headroom);
 }
 
 void add_search_options(CLI::App& command, PlanningOptions& options) {
@@ -134,6 +144,7 @@ std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
   } else {
     throw Error(ErrorKind::kInvalidInput, "no cluster is named: give --cluster FILE, or --coordinator HOST:PORT");
   }
+  bench->cluster.leave_free(parse_headroom(options.headroom));
   bench->evaluator = std::make_unique<Evaluator>(bench->graph, bench->cluster, *bench->costs, options.batch);
   return bench;
 }

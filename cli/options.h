@@ -22,16 +22,20 @@ struct ModelOptions {
 // MODEL, --optimizer and its figures, --max-groups, --json.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
+// --headroom.
+void add_headroom_option(CLI::App& command, std::string& headroom);
+
 struct PlanningOptions {
   ModelOptions model;
   std::int64_t batch = 0;
   std::string cluster;      // a YAML file; or
   std::string coordinator;  // HOST:PORT of one whose devices and links are measured
   std::string profiles;     // the profile store, for `cluster`
+  std::string headroom;     // of each device (proto/headroom.h)
   double budget = 10;       // seconds of search
   std::uint64_t seed = 0;
 };
-// add_model_options, --batch, --cluster, --coordinator, --profiles.
+// add_model_options, --batch, --cluster, --coordinator, --profiles, --headroom.
 void add_planning_options(CLI::App& command, PlanningOptions& options);
 // --budget and --seed of the search.
 void add_search_options(CLI::App& command, PlanningOptions& options);

@@ -28,6 +28,7 @@ struct RunOptions {
   std::int64_t batch = 0;
   std::string data;
   std::int64_t iterations = 100;
+  std::string headroom;
   double budget = 10;
   std::uint64_t seed = 0;
   std::string output;
@@ -49,6 +50,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
                   "a strategy's name, a plan file, or \"search\"; with several, each runs in turn from the same start")
       ->capture_default_str();
   command.add_option("--iterations", options.iterations, "how many")->check(at_least(1))->capture_default_str();
+  add_headroom_option(command, options.headroom);
   command.add_option("--budget", options.budget, "seconds that the search may take")
       ->check(at_least(0))
       ->capture_default_str();
@@ -88,6 +90,7 @@ proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Sessi
   proto::JobSpec spec = job_on(session, options.model.path, graph, options.batch);
   spec.set_kind(proto::JOB_RUN);
   spec.set_search_seconds(options.budget);
+  spec.set_headroom(options.headroom);
   spec.set_data(std::filesystem::absolute(options.data));
   spec.set_seed(options.seed);
   spec.set_iterations(options.iterations);

@@ -17,6 +17,7 @@ struct WhatIfCommand {
   std::vector<std::string> clusters;
   std::vector<std::string> vary;
   std::string profiles = default_profile_store();
+  std::string headroom;
   std::int64_t batch = 0;
   double wanted = 0;  // samples per second
   bool csv = false;
@@ -26,9 +27,13 @@ struct WhatIfCommand {
 void run(WhatIfCommand& command) {
   for (const std::string& text : command.vary) command.sweep.vary.push_back(parse_variation(text));
   std::vector<WhatIfCluster> clusters;
+  const Headroom headroom = parse_headroom(command.headroom);
   for (const std::string& path : command.clusters) {
-    clusters.push_back(
-        {path, [path](const ClusterChanges& changes) { return read_cluster(path, catalogue_defaults, changes); }});
+    clusters.push_back({path, [path, headroom](const ClusterChanges& changes) {
+                          Cluster cluster = read_cluster(path, catalogue_defaults, changes);
+                          cluster.leave_free(headroom);
+                          return cluster;
+                        }});
   }
   const Graph graph = load_training_graph(command.model.path, command.model.training);
   const std::unique_ptr<ProfileStore> store = open_profiles(command.profiles);
@@ -70,6 +75,7 @@ void add_what_if_command(CLI::App& app) {
                    "bandwidth, lost or speed, as in "
                    "bandwidth:LINK=10Gbps,x2; several: every combination")
       ->allow_extra_args(false);
+  add_headroom_option(*command, options->headroom);
   command->add_option("--strategy", options->sweep.strategies, "strategies by name, of which the best counts");
   command->add_option("--evaluations", options->sweep.evaluations, "search each scenario for a better one for so many")
       ->check(at_least(0))

@@ -134,12 +134,12 @@ void Placement::fold(const CompilerTables& tables, const Strategy& strategy) {
   const auto served = [](const GroupDecision& group) { return group.gradient != GradientMethod::kAllReduce; };
   if (slots_.empty() || std::ranges::any_of(slots_, elsewhere) || std::ranges::any_of(strategy.groups, served)) return;
   if (!members_work_alike(tables)) return;
-  std::map<std::tuple<std::int32_t, std::int64_t, std::int64_t>, DeviceIndex> first_alike;
+  std::map<std::tuple<std::int32_t, Bytes, Bytes, std::int64_t>, DeviceIndex> first_alike;
   std::vector<Replica> kept;
   for (const Replica& replica : replicas_) {
-    const Bytes memory = tables.cluster.devices[static_cast<std::size_t>(replica.device)].memory;
+    const Device& device = tables.cluster.devices[static_cast<std::size_t>(replica.device)];
     const auto [first, fresh] = first_alike.try_emplace(
-        {tables.costs.cost_class(replica.device), memory.value, replica.samples()}, replica.device);
+        {tables.costs.cost_class(replica.device), device.memory, device.usable(), replica.samples()}, replica.device);
     if (fresh || kept.size() < 2) {
       kept.push_back(replica);
     } else {

@@ -134,6 +134,7 @@ grpc::Status Coordinator::FetchBlob(grpc::ServerContext*, const proto::BlobReque
 void Coordinator::check(const proto::JobSpec& spec, const Graph& graph) const {
   const auto refuse = [](const std::string& why) { throw Error(ErrorKind::kInvalidInput, why); };
   check_batch(graph, spec.batch());
+  if (!spec.headroom().empty()) parse_headroom(spec.headroom());
   if (spec.kind() == proto::JOB_RUN) {
     if (!blobs_.has(spec.model_hash())) refuse("the model was not sent to the coordinator before the job");
     if (spec.iterations() < 1) refuse("a run of no iterations: give --iterations");

@@ -25,6 +25,7 @@ void run_job(const JobContext& context, const std::function<void(std::int64_t)>&
     return;
   }
 
+  if (!context.spec.headroom().empty()) cluster.leave_free(parse_headroom(context.spec.headroom()));
   const CostTable costs(context.graph, cluster, &context.profiles, options);
   const Deployment deployment = make_plan(context, cluster, costs);
   if (context.spec.kind() != proto::JOB_RUN) return;

@@ -135,6 +135,10 @@ Seconds Cluster::shortfall(std::span<const ChannelIndex> route, double bytes) co
   return Seconds(bytes / rate - bytes / width);
 }
 
+void Cluster::leave_free(const Headroom& headroom) {
+  for (Device& device : devices) device.headroom = headroom;
+}
+
 std::optional<double> Cluster::price() const {
   double sum = 0;
   for (const Node& node : nodes) sum += node.price;

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "proto/headroom.h"
 #include "proto/routes.h"
 
 namespace motley {
@@ -28,6 +29,9 @@ struct Device {
   // Per hour, in whatever currency the file is; 0: part of its node's price; nothing: unknown.
   std::optional<double> price{};
 
+  Headroom headroom{};  // of the memory: a job fits that leaves so much free. No part of the cluster file
+
+  Bytes usable() const { return memory - headroom.of(memory); }
   bool is_cpu() const { return kind == "cpu" || kind.starts_with("cpu@"); }  // a CPU device of motley's own
 };
 
@@ -90,6 +94,7 @@ class Cluster {
   Seconds shortfall(std::span<const ChannelIndex> route, double bytes) const;
   // Of all nodes and devices, per hour; nothing when a device's is unknown.
   std::optional<double> price() const;
+  void leave_free(const Headroom& headroom);  // on each device
 
  private:
   Routes routes_;

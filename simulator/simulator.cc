@@ -81,8 +81,10 @@ std::string reason_of(const Graph& graph, const Cluster& cluster, const MemoryLa
   for (std::size_t use = 0; use < kUses; ++use) order[use] = use;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by_use[a] > by_use[b]; });
 
-  std::string text = cluster.devices[memory.device].name + " needs " + to_string(memory.peak) + " of " +
-                     to_string(memory.capacity) + " (" + to_string(memory.peak - memory.capacity) + " over): ";
+  std::string text =
+      cluster.devices[memory.device].name + " needs " + to_string(memory.peak) + " of " + to_string(memory.capacity);
+  if (memory.headroom > Bytes(0)) text += " less " + to_string(memory.headroom) + " of headroom";
+  text += " (" + to_string(memory.lacking()) + " over): ";
   for (std::size_t i = 0; i < kUses && by_use[order[i]] > 0; ++i) {
     text += (i == 0 ? "" : ", ") + to_string(Bytes(by_use[order[i]])) + " " + kUseNames[order[i]];
   }
@@ -145,7 +147,7 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
     const DeviceIndex device = deployment.programs[p].device;
     const Bytes capacity = cluster.devices[device].memory;
     const auto program = static_cast<std::int32_t>(p);
-    const bool exact = options.exact_memory || 2 * ledger.peak(program) > capacity.value;
+    const bool exact = options.exact_memory || 2 * ledger.peak(program) > cluster.devices[device].usable().value;
     const auto allocator = exact ? make_allocator_model(costs.allocator(device), capacity - contexts[p]) : nullptr;
     if (allocator == nullptr) {
       held.push_back({Bytes(ledger.peak(program)) - contexts[p], Bytes(ledger.peak(program)) - contexts[p]});
@@ -159,6 +161,7 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
     DeviceMemory memory;
     memory.device = device;
     memory.capacity = cluster.devices[memory.device].memory;
+    memory.headroom = memory.capacity - cluster.devices[memory.device].usable();
     memory.allocated = held[p].allocated;
     memory.reserved = held[p].reserved;
     memory.peak = contexts[p] + memory.reserved;

@@ -4,6 +4,7 @@
 // transfer is a flow over its route's channels, and flows share channels max-min fairly; a collective is the flows of
 // its algorithm's steps. Memory follows the values' lifetimes. Deterministic to the byte; no global state.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,11 @@ struct DeviceMemory {
   Bytes allocated;  // peak of the allocated bytes
   Bytes reserved;   // peak of what the allocator holds
   Bytes capacity;
+  Bytes headroom;  // ... of which so much shall stay free
   std::int32_t peak_instruction = 0;
   std::vector<LiveValue> live_at_peak;  // the largest, at most 10
-  bool fits() const { return peak <= capacity; }
+  Bytes lacking() const { return std::max(Bytes(0), peak - (capacity - headroom)); }
+  bool fits() const { return lacking() == Bytes(0); }
 };
 
 struct MemorySample {  // a device's memory from `time` on
@@ -51,12 +54,13 @@ struct SimulationOptions {
 struct SimulationResult {
   Seconds iteration;  // from the first instruction's start to the last one's end
   bool feasible = true;
-  std::vector<std::string> reasons;  // when infeasible: "big/0 needs 18.2 GiB of 16.0 GiB (2.2 GiB over): 9.1 GiB ..."
-  std::vector<DeviceMemory> memory;  // one per device with a program or a twin, ascending
-  std::vector<Seconds> busy;         // compute time, likewise
-  std::vector<Bytes> channel_bytes;  // carried by each channel
-  double estimated_share = 0;        // of the compute time on the programs, how much rests on estimates
-  std::vector<Event> events;         // by start, then device, then instruction
+  // When infeasible: "big/0 needs 18.2 GiB of 16.0 GiB less 1.6 GiB of headroom (3.8 GiB over): 9.1 GiB ..."
+  std::vector<std::string> reasons;
+  std::vector<DeviceMemory> memory;          // one per device with a program or a twin, ascending
+  std::vector<Seconds> busy;                 // compute time, likewise
+  std::vector<Bytes> channel_bytes;          // carried by each channel
+  double estimated_share = 0;                // of the compute time on the programs, how much rests on estimates
+  std::vector<Event> events;                 // by start, then device, then instruction
   std::vector<MemorySample> memory_samples;  // by time
 };
 

@@ -65,7 +65,7 @@ Strategy model_parallel_blocks(const Graph& graph, const Cluster& cluster, const
   std::vector<double> memory;
   memory.reserve(cluster.devices.size());
   for (DeviceIndex d = 0; d < static_cast<DeviceIndex>(cluster.devices.size()); ++d) {
-    memory.push_back(static_cast<double>((cluster.devices[d].memory - costs.context(d)).value));
+    memory.push_back(static_cast<double>((cluster.devices[d].usable() - costs.context(d)).value));
   }
   std::vector<DeviceIndex> blocks = balance_blocks(work, order, memory);
   if (blocks.empty()) {  // too little memory in all: balance by time alone; the simulation says what is short

@@ -100,7 +100,7 @@ double best_weighted_work(const std::vector<double>& work, std::size_t devices) 
 
 std::optional<std::string> state_exceeds_memory(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                                                 std::int64_t batch) {
-  Bytes state, memory;
+  Bytes state, memory, headroom;
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kOptimizerState ||
         tensor.role == TensorRole::kBuffer) {
@@ -108,12 +108,15 @@ std::optional<std::string> state_exceeds_memory(const Graph& graph, const Cluste
     }
   }
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
-    memory += std::max(Bytes(0), cluster.devices[d].memory - costs.context(static_cast<DeviceIndex>(d)));
+    const Device& device = cluster.devices[d];
+    memory += std::max(Bytes(0), device.usable() - costs.context(static_cast<DeviceIndex>(d)));
+    headroom += device.memory - device.usable();
   }
   if (state <= memory) return std::nullopt;
   return "parameters, optimizer states and buffers need " + to_string(state) + ", all devices together have " +
-         to_string(memory) +
-         " beside what each process takes for itself: add devices, or choose an optimizer with fewer states";
+         to_string(memory) + " beside what each process takes for itself" +
+         (headroom > Bytes(0) ? " and " + to_string(headroom) + " of headroom" : "") +
+         ": add devices, or choose an optimizer with fewer states";
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ std::vector<std::string> Evaluation::reasons() const {
 
 Bytes Evaluation::overflow() const {
   Bytes bytes;
-  for (const DeviceMemory& memory : simulation.memory) bytes += std::max(Bytes(0), memory.peak - memory.capacity);
+  for (const DeviceMemory& memory : simulation.memory) bytes += memory.lacking();
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 #include "strategy/planner.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "strategy/baselines.h"
 
@@ -37,8 +38,10 @@ std::vector<std::string> nearest_changes(const Evaluator& evaluator, const Evalu
   std::string more;
   for (const DeviceMemory& memory : nearest.simulation.memory) {
     if (memory.fits()) continue;
-    more += (more.empty() ? "" : " and ") + to_string(memory.peak - memory.capacity) + " more on " +
-            evaluator.cluster().devices[memory.device].name;
+    const Device& device = evaluator.cluster().devices[memory.device];
+    // Of what is added, headroom takes its share.
+    const double added = static_cast<double>(memory.lacking().value) / (1 - device.headroom.share);
+    more += (more.empty() ? "" : " and ") + to_string(Bytes(std::llround(added))) + " more on " + device.name;
   }
   if (!more.empty()) changes.push_back(more + " would fit this batch");
   return changes;

@@ -203,6 +203,17 @@ TEST_F(CoordinatorTest, RefusesWhatCannotRun) {
   EXPECT_THAT(error_of(unknown), HasSubstr("unknown strategy \"best\"; there are ev-ps, ev-ar"));
 }
 
+TEST_F(CoordinatorTest, AJobThatWouldNotLeaveHeadroomDoesNotRun) {
+  add_node("a");
+  proto::JobSpec roomy = spec();
+  roomy.set_headroom("50%");
+  EXPECT_EQ(end_of(client_->submit(roomy)).state(), proto::STATE_DONE);
+  roomy.set_headroom("1GiB");  // all of the device
+  EXPECT_THAT(end_of(client_->submit(roomy)).message(), HasSubstr("of 1.00 GiB less 1.00 GiB of headroom"));
+  roomy.set_headroom("100%");
+  EXPECT_THAT(error_of(roomy), HasSubstr("from 0% to below 100%"));
+}
+
 TEST_F(CoordinatorTest, ANodeThatFallsSilentEndsItsJob) {
   add_node("a");
   hold_ = true;

@@ -176,6 +176,20 @@ def test_infeasible_is_a_result_with_reasons(folder: Path) -> None:
     assert not (folder / "no.yaml").exists()
 
 
+def test_what_does_not_leave_headroom_does_not_fit(planning: list[object]) -> None:
+    model, *job = planning
+    for headroom, fits in {"0": True, "10%": True, "99.99%": False, "10GiB": True, "1TiB": False}.items():
+        for command in (["simulate", "--strategy", "cp-ar"], ["compare", "--budget", 0], ["explain", "--budget", 0]):
+            found = result(*command[:1], model, *job, *command[1:], "--headroom", headroom)
+            entries = found if isinstance(found, list) else [found.get("plan", found)]
+            for entry in entries:  # all cards have 16 GB
+                assert entry["feasible"] == fits, (command, headroom, entry["strategy"])
+                assert fits or "of headroom (" in entry["reasons"][0]
+        outcome = result("what-if", model, *job, "--headroom", headroom, "--no-remedies")["outcomes"][0]
+        assert outcome["feasible"] == fits
+        assert motley("plan", model, *job, "--headroom", headroom, "--budget", 0).returncode == (0 if fits else 2)
+
+
 def test_bad_input_is_named(planning: list[object], folder: Path) -> None:
     half = folder / "half.pt2"
     half.write_bytes((folder / "model.pt2").read_bytes()[:1000])
@@ -200,6 +214,8 @@ def test_wrong_words_are_named_with_what_was_meant(folder: Path) -> None:
         ("inspect", model, "--beta1", 1): "1 is no number from 0 to below 1",
         ("inspect", model, "--batch", 0): "0 is no number from 1 to ",
         ("plan", model, "--batch", 8, "--budget", "nan"): "nan is no number of at least 0",
+        ("plan", model, "--batch", 8, "--headroom", "100%"): "write a number from 0% to below 100%",
+        ("what-if", model, "--batch", 8, "--headroom", "-1GiB"): "is no size in bytes",
         ("status", "--coordinator", "nowhere"): "is no HOST:PORT",
         ("run", model, "--batch", 8, "--data", folder, "--checkpoint-every", 5): "requires --output",
     }

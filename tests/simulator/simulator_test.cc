@@ -310,6 +310,21 @@ TEST_F(SimulatorTest, OutOfMemoryNamesDeviceAmountsAndTensors) {
                           "context; the largest are fc.weight (1.00 KiB), relu (512 B)"));
 }
 
+TEST_F(SimulatorTest, HeadroomStaysFree) {
+  HandBuilt h(star({1}, Bytes(2048)));
+  h.compute(0, h.op({1}), {h.value(0, "fc.weight", 1024, true)}, {h.value(0, "relu", 512)});
+  h.cluster.leave_free({.bytes = Bytes(512)});  // 1024 + 512 of 2048 - 512
+  EXPECT_TRUE(h.run().feasible);
+  h.cluster.leave_free({.bytes = Bytes(513)});
+  EXPECT_FALSE(h.run().feasible);
+  h.cluster.leave_free({.share = 0.375});
+  const SimulationResult result = h.run();
+  EXPECT_THAT(result.reasons, ElementsAre(HasSubstr("needs 1.50 KiB of 2.00 KiB less 768 B of headroom (256 B over)")));
+  EXPECT_EQ(result.memory[0].peak, Bytes(1536));  // what it needs is the same
+  EXPECT_EQ(result.memory[0].headroom, Bytes(768));
+  EXPECT_EQ(result.memory[0].lacking(), Bytes(256));
+}
+
 TEST_F(SimulatorTest, TellsHowMuchRestsOnEstimates) {
   HandBuilt h(star({1}));
   h.compute(0, h.op({1, 0, 0, false}), {}, {h.value(0, "a", 1)});

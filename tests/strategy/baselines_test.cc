@@ -95,6 +95,12 @@ TEST_F(BaselinesTest, BlocksMoveOnWhereMemoryEnds) {
   EXPECT_THAT(groups_per_device(baseline("mp-blocks", graph_, small, costs_, 8)), ElementsAre(4, 4, 4));
 }
 
+TEST_F(BaselinesTest, BlocksLeaveHeadroomFree) {
+  Cluster roomy = cluster(Bytes(2 * 1700));
+  roomy.leave_free({.share = 0.5});
+  EXPECT_THAT(groups_per_device(baseline("mp-blocks", graph_, roomy, costs_, 8)), ElementsAre(4, 4, 4));
+}
+
 TEST_F(BaselinesTest, BlocksBalanceByTimeWhenNothingFits) {
   EXPECT_THAT(groups_per_device(baseline("mp-blocks", graph_, cluster(Bytes(10)), costs_, 8)),
               groups_per_device(baseline("mp-blocks", graph_, cluster(), costs_, 8)));

@@ -91,12 +91,19 @@ TEST_F(BoundTest, NoStrategyBeatsItWithCrookedCosts) {
 TEST_F(BoundTest, SaysWhenTheStateNeverFits) {
   const Setting fits({.layers = 2, .width = 64}, {1, 1}, BytesPerSecond(1e9), 4, Bytes(40 << 10));
   EXPECT_FALSE(bound(fits).never_fits);
-  // Two weights of 64 x 64 floats and biases are 33,280 B; two devices of 16 KiB have less.
+  // Two weights of 64 x 64 floats and biases are 33,280 B; two devices of 16 KiB have less, and so have two of 40 KiB
+  // that leave 24 KiB free.
   const Setting short_of({.layers = 2, .width = 64}, {1, 1}, BytesPerSecond(1e9), 4, Bytes(16 << 10));
   EXPECT_EQ(
       *bound(short_of).never_fits,
       "parameters, optimizer states and buffers need 32.5 KiB, all devices together have 32.0 KiB beside what each "
       "process takes for itself: add devices, or choose an optimizer with fewer states");
+  Setting leaves({.layers = 2, .width = 64}, {1, 1}, BytesPerSecond(1e9), 4, Bytes(40 << 10));
+  leaves.cluster.leave_free({.share = 0.6});
+  EXPECT_EQ(
+      *bound(leaves).never_fits,
+      "parameters, optimizer states and buffers need 32.5 KiB, all devices together have 32.0 KiB beside what each "
+      "process takes for itself and 48.0 KiB of headroom: add devices, or choose an optimizer with fewer states");
 }
 
 }  // namespace

@@ -84,6 +84,36 @@ TEST_F(PlannerTest, WhatNeverFitsIsSaidWithoutABatch) {
   EXPECT_THAT(plan.changes, ElementsAre(HasSubstr("more on n")));
 }
 
+// Byte by byte, memory that shall stay free is as good as memory that is not there.
+TEST_F(PlannerTest, HeadroomIsNoMemoryToPlanWith) {
+  const support::ChainOptions chain{.layers = 8, .width = 16};
+  for (const std::int64_t batch : {16, 64, 256}) {
+    Setting less(chain, {1, 0.5, 0.25}, kFast, batch, Bytes(30000));
+    Setting half(chain, {1, 0.5, 0.25}, kFast, batch, Bytes(60000));
+    half.cluster.leave_free({.share = 0.5});
+    const Plan without = plan(less), with = plan(half);
+    EXPECT_EQ(with.chosen.strategy, without.chosen.strategy) << batch;
+    EXPECT_EQ(with.feasible(), without.feasible()) << batch;
+    for (std::size_t b = 0; b < with.baselines.size(); ++b) {
+      EXPECT_EQ(with.baselines[b].feasible(), without.baselines[b].feasible())
+          << batch << with.baselines[b].strategy.name;
+    }
+    for (const DeviceMemory& memory : with.chosen.simulation.memory) {
+      EXPECT_EQ(memory.fits(), memory.peak <= Bytes(30000)) << batch;
+    }
+  }
+}
+
+TEST_F(PlannerTest, OfWhatIsAddedHeadroomTakesItsShare) {
+  Setting setting({.layers = 2}, {1}, kFast, 1000, Bytes(8000));
+  setting.cluster.leave_free({.share = 0.5});
+  const Plan short_of = plan(setting);
+  const Bytes lacking = short_of.chosen.simulation.memory[0].lacking();
+  EXPECT_THAT(short_of.changes.back(), HasSubstr(to_string(lacking * 2) + " more on n0/0"));
+  setting.cluster.devices[0].memory += lacking * 2;
+  EXPECT_TRUE(plan(setting).feasible());
+}
+
 TEST_F(PlannerTest, ABatchOutsideTheModelsRangeIsRefused) {
   Setting setting({.layers = 2}, {1, 1}, kFast, 8);
   setting.graph.max_batch = 4;
