@@ -161,7 +161,7 @@ void add_run_command(CLI::App& app) {
       for (const Trained& trained : all) list.push_back(trained.to_json(graph));
       std::cout << list.dump(2) << "\n";
     } else {
-      std::cout << run_table(all);
+      std::cout << run_table(all) << "\n" << run_memory_table(all);
     }
   });
 }

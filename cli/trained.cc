@@ -72,7 +72,9 @@ nlohmann::json Trained::to_json(const Graph& graph) const {
     predicted_peak[predicted.device()] = predicted.peak_bytes();
     memory[predicted.device()].update({{"predicted_peak_bytes", predicted.peak_bytes()},
                                        {"predicted_allocated_bytes", predicted.allocated_bytes()},
-                                       {"predicted_reserved_bytes", predicted.reserved_bytes()}});
+                                       {"predicted_reserved_bytes", predicted.reserved_bytes()},
+                                       {"capacity_bytes", predicted.capacity_bytes()},
+                                       {"headroom_bytes", predicted.headroom_bytes()}});
   }
   for (const auto& [device, measured] : memory_) {
     measured_peak[device] = measured.device_peak();
@@ -113,6 +115,21 @@ std::string run_table(const std::vector<Trained>& all) {
     table.add({run.plan().judged().name(), to_string(Seconds(predicted)), to_string(Seconds(measured)),
                signed_percent(predicted / measured - 1), formatted("%.2f", reference.measured_seconds() / measured),
                formatted("%.4f", run.losses().front()), formatted("%.4f", run.losses().back())});
+  }
+  return table.to_string();
+}
+
+std::string run_memory_table(const std::vector<Trained>& all) {
+  TextTable table({"strategy", "peak memory of", "> predicted", "> measured", "> error", "> of"});
+  for (const Trained& run : all) {
+    for (const auto& predicted : run.plan().judged().memory()) {
+      const auto measured = run.memory().find(predicted.device());
+      const bool known = measured != run.memory().end();
+      const Bytes said(predicted.peak_bytes());
+      const Bytes needed(known ? measured->second.device_peak() : 0);
+      table.add({run.plan().judged().name(), predicted.device(), to_string(said), known ? to_string(needed) : "-",
+                 known ? signed_percent(said / needed - 1) : "-", to_string(Bytes(predicted.capacity_bytes()))});
+    }
   }
   return table.to_string();
 }

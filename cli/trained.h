@@ -21,12 +21,14 @@ class Trained {
 
   const proto::PlanFound& plan() const { return plan_; }
   const std::vector<double>& losses() const { return losses_; }
+  const std::map<std::string, proto::MemoryUse>& memory() const { return memory_; }  // measured, by device
   // Median over the iterations, the first two (warm-up) left out when there are more than four. 0 before any ended.
   double measured_seconds() const;
   // Predicted and measured timelines side by side (simulator/trace.h).
   std::string trace(const Graph& graph) const;
   // {strategy, predicted_seconds, measured_seconds, lower_bound_seconds, estimated_share, seconds: [...], losses:
-  // [...], memory: {device: {predicted_peak_bytes, measured_peak_bytes, and likewise allocated and reserved}},
+  // [...], memory: {device: {predicted_peak_bytes, measured_peak_bytes, and likewise allocated and reserved,
+  // capacity_bytes, headroom_bytes}},
   // predicted_peak_memory_bytes: {device: n}, measured_peak_memory_bytes: {device: n}, saved: [file, ...]};
   // and, when timelines were measured, accuracy (cli/accuracy.h).
   nlohmann::json to_json(const Graph& graph) const;
@@ -46,5 +48,7 @@ class Trained {
 
 // One row per strategy: predicted, measured, error, speed over ev-ar (or over the first, when that did not run).
 std::string run_table(const std::vector<Trained>& all);
+// One row per strategy and device: the peak of its memory, predicted and measured.
+std::string run_memory_table(const std::vector<Trained>& all);
 
 }  // namespace motley

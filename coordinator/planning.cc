@@ -25,6 +25,7 @@ proto::JudgedStrategy judged(const Evaluation& evaluation, const Cluster& cluste
     one.set_capacity_bytes(memory.capacity.value);
     one.set_allocated_bytes(memory.allocated.value);
     one.set_reserved_bytes(memory.reserved.value);
+    one.set_headroom_bytes(memory.headroom.value);
   }
   return result;
 }

@@ -53,5 +53,26 @@ TEST_F(TrainedTest, JsonHasPredictionAndMeasurement) {
   EXPECT_NE(table.find("1.00"), std::string::npos) << table;
 }
 
+TEST_F(TrainedTest, MemoryIsToldPredictedAgainstMeasured) {
+  proto::JobEvent plan;
+  plan.mutable_plan()->mutable_judged()->set_name("cp-ar");
+  for (const char* device : {"big/0", "small/0"}) {
+    auto& memory = *plan.mutable_plan()->mutable_judged()->add_memory();
+    memory.set_device(device);
+    memory.set_peak_bytes(900 << 20);
+    memory.set_capacity_bytes(std::int64_t{2} << 30);
+  }
+  trained_.add(plan);
+  proto::JobEvent measured;
+  measured.mutable_worker()->set_device("big/0");
+  measured.mutable_worker()->mutable_memory()->set_device_peak(1000 << 20);
+  trained_.add(measured);
+  // 900 of 1000 MiB is 10 % too little.
+  EXPECT_EQ(run_memory_table({trained_}),
+            "strategy  peak memory of  predicted  measured    error        of\n"
+            "cp-ar     big/0             900 MiB  1000 MiB  -10.0 %  2.00 GiB\n"
+            "cp-ar     small/0           900 MiB         -        -  2.00 GiB\n");
+}
+
 }  // namespace
 }  // namespace motley

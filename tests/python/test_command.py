@@ -276,6 +276,9 @@ def test_run_trains_on_two_agents(folder: Path) -> None:
     names = json.dumps(json.loads((folder / "run.json").read_text()))
     assert "predicted a/0" in names and "measured a/0" in names
     assert best["saved"]
+    for memory in best["memory"].values():
+        assert memory["predicted_peak_bytes"] > 0 and memory["measured_peak_bytes"] > 0
+        assert memory["capacity_bytes"] > memory["headroom_bytes"] == 0
     # The trace alone tells where the error comes from: all parts of the iteration.
     found = result("explain", "--against", folder / "run.json")
     for of in ("predicted_seconds", "measured_seconds"):
