@@ -63,6 +63,21 @@ std::vector<Run> runs_of(const Strategy& strategy, const Graph& graph) {
   return runs;
 }
 
+nlohmann::json to_json(const DeviceMemory& memory) {
+  nlohmann::json json{{"peak_bytes", memory.peak.value},         {"capacity_bytes", memory.capacity.value},
+                      {"headroom_bytes", memory.headroom.value}, {"allocated_bytes", memory.allocated.value},
+                      {"reserved_bytes", memory.reserved.value}, {"largest", nlohmann::json::array()}};
+  for (const MemoryUse use : kMemoryUses) {
+    std::string key = to_string(use);
+    std::ranges::replace(key, ' ', '_');
+    json["uses"][key] = memory.uses[use].value;
+  }
+  for (const LiveValue& value : memory.live_at_peak) {
+    json["largest"].push_back({{"tensor", value.tensor}, {"bytes", value.bytes.value}});
+  }
+  return json;
+}
+
 }  // namespace
 
 nlohmann::json to_json(const Evaluation& evaluation, const Cluster& cluster) {
@@ -70,12 +85,15 @@ nlohmann::json to_json(const Evaluation& evaluation, const Cluster& cluster) {
                       {"iteration_seconds", nullptr},
                       {"feasible", evaluation.feasible()},
                       {"reasons", evaluation.reasons()},
-                      {"peak_memory_bytes", nlohmann::json::object()}};
+                      {"peak_memory_bytes", nlohmann::json::object()},
+                      {"memory", nlohmann::json::object()}};
   if (evaluation.not_compilable) return json;
   json["iteration_seconds"] = evaluation.simulation.iteration.value;
   json["estimated_share"] = evaluation.simulation.estimated_share;
   for (const DeviceMemory& memory : evaluation.simulation.memory) {
-    json["peak_memory_bytes"][cluster.devices[memory.device].name] = memory.peak.value;
+    const std::string& device = cluster.devices[memory.device].name;
+    json["peak_memory_bytes"][device] = memory.peak.value;
+    json["memory"][device] = to_json(memory);
   }
   return json;
 }
@@ -121,6 +139,31 @@ std::string device_table(const Evaluation& evaluation, const Evaluator& evaluato
   for (std::size_t i = 0; i < used.size(); ++i) {
     const Device& device = evaluator.cluster().devices[i];
     if (!used[i]) table.add({device.name, device.kind, "-", "-", "-", "-", "-", to_string(device.memory)});
+  }
+  return table.to_string();
+}
+
+std::string memory_table(const Evaluation& evaluation, const Cluster& cluster) {
+  if (evaluation.not_compilable) return "";
+  const std::vector<DeviceMemory>& devices = evaluation.simulation.memory;
+  const auto any = [&](auto has) { return std::ranges::any_of(devices, has); };
+  std::vector<std::string> headings = {"peak memory of"};
+  std::vector<MemoryUse> uses;
+  for (const MemoryUse use : kMemoryUses) {
+    if (!any([&](const DeviceMemory& memory) { return memory.uses[use] > Bytes(0); })) continue;
+    uses.push_back(use);
+    headings.push_back("> " + to_string(use));
+  }
+  headings.insert(headings.end(), {"> in all", "> of"});
+  const bool roomy = any([](const DeviceMemory& memory) { return memory.headroom > Bytes(0); });
+  if (roomy) headings.emplace_back("> less headroom");
+  TextTable table(headings);
+  for (const DeviceMemory& memory : devices) {
+    std::vector<std::string> row = {cluster.devices[memory.device].name};
+    for (const MemoryUse use : uses) row.push_back(memory.uses[use] == Bytes(0) ? "-" : to_string(memory.uses[use]));
+    row.insert(row.end(), {to_string(memory.peak), to_string(memory.capacity)});
+    if (roomy) row.push_back(to_string(memory.headroom));
+    table.add(row);
   }
   return table.to_string();
 }
@@ -175,7 +218,8 @@ std::string plan_report(const Plan& plan, const Evaluator& evaluator) {
 
 std::string explanation(const Evaluation& subject, const Plan& plan, const Evaluator& evaluator) {
   std::string text = comparison_table({subject}, evaluator.cluster()) + "\n" + device_table(subject, evaluator) + "\n" +
-                     placement_table(subject.strategy, evaluator) + "\n";
+                     memory_table(subject, evaluator.cluster()) + "\n" + placement_table(subject.strategy, evaluator) +
+                     "\n";
   if (subject.not_compilable) return text;
   TextTable table({"instead", "> per iteration", "> of this plan's", "fits"});
   const auto add = [&](const std::string& what, const Evaluation& other) {

@@ -10,8 +10,8 @@
 
 namespace motley {
 
-// {strategy, iteration_seconds, feasible, reasons, peak_memory_bytes: {device: n}, estimated_share};
-// iteration_seconds is null when the strategy could not be compiled.
+// {strategy, iteration_seconds, feasible, reasons, peak_memory_bytes: {device: n}, memory: {device: {...}},
+// estimated_share}; iteration_seconds is null when the strategy could not be compiled.
 nlohmann::json to_json(const Evaluation& evaluation, const Cluster& cluster);
 // The same of the chosen strategy, with lower_bound_seconds, evaluations and, when nothing fits, changes.
 nlohmann::json to_json(const Plan& plan, const Cluster& cluster);
@@ -20,6 +20,8 @@ nlohmann::json to_json(const Plan& plan, const Cluster& cluster);
 std::string comparison_table(std::vector<Evaluation> evaluations, const Cluster& cluster);
 // One row per device: share of the work, compute time, idle time, peak memory.
 std::string device_table(const Evaluation& evaluation, const Evaluator& evaluator);
+// One row per device: what fills it at its peak. Uses that no device has are left out.
+std::string memory_table(const Evaluation& evaluation, const Cluster& cluster);
 // One row per run of neighbouring op groups that are decided alike.
 std::string placement_table(const Strategy& strategy, const Evaluator& evaluator);
 

@@ -47,7 +47,8 @@ void add_simulate_command(CLI::App& app) {
       std::cout << to_json(evaluation, bench->cluster).dump(2) << "\n";
     } else {
       std::cout << comparison_table({evaluation}, bench->cluster) << "\n"
-                << device_table(evaluation, *bench->evaluator);
+                << device_table(evaluation, *bench->evaluator) << "\n"
+                << memory_table(evaluation, bench->cluster);
     }
   });
 }

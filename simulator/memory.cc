@@ -5,10 +5,10 @@
 
 namespace motley {
 
-MemoryLedger::MemoryLedger(const MemoryLayout& layout, const FlatDeployment& flat, const std::vector<Bytes>& contexts)
-    : layout_(layout), live_(contexts.size()), peak_(contexts.size()), lives_(layout.storages.size()) {
-  for (std::size_t p = 0; p < contexts.size(); ++p) {
-    live_[p] = contexts[p].value;
+MemoryLedger::MemoryLedger(const MemoryLayout& layout, const FlatDeployment& flat, const std::vector<Bytes>& fixed)
+    : layout_(layout), live_(fixed.size()), peak_(fixed.size()), lives_(layout.storages.size()) {
+  for (std::size_t p = 0; p < fixed.size(); ++p) {
+    live_[p] = fixed[p].value;
     peak_[p] = {live_[p], flat.first[p], 0};
   }
   for (std::size_t s = 0; s < layout.storages.size(); ++s) {

@@ -16,8 +16,8 @@ namespace motley {
 
 class MemoryLedger {
  public:
-  // `layout` must outlive the ledger. Counts the contexts and what lives from the start.
-  MemoryLedger(const MemoryLayout& layout, const FlatDeployment& flat, const std::vector<Bytes>& contexts);
+  // `layout` must outlive the ledger. Counts what is fixed, by program, and what lives from the start.
+  MemoryLedger(const MemoryLayout& layout, const FlatDeployment& flat, const std::vector<Bytes>& fixed);
 
   // `instruction` will start or end soon: fetches what the calls for it will touch into the processor's caches.
   void expect(std::int32_t instruction) const;

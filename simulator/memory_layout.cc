@@ -117,9 +117,8 @@ void MemoryWriter::add_own(const Program& program, std::int32_t i) {
     allocate(i, storage);
   }
   if (instruction.kind == InstructionKind::kReceive && program.values[instruction.outputs[0]].alias_of != kNone) {
-    // New weights wait beside the old ones until the iteration ends.
     const Value& received = program.values[instruction.outputs[0]];
-    const std::int32_t storage = add_storage(Storage::Kind::kValue, received.bytes.value);
+    const std::int32_t storage = add_storage(Storage::Kind::kReceived, received.bytes.value);
     layout_.storages.back().tensor = received.tensor;
     layout_.storages.back().freed = false;
     allocate(i, storage);
@@ -185,6 +184,35 @@ void MemoryWriter::touch(std::int32_t instruction, std::int32_t storage) {
 MemoryLayout::MemoryLayout(const Graph& graph, const Deployment& deployment, const FlatDeployment& flat) {
   MemoryWriter writer(graph, flat, *this);
   for (const Program& program : deployment.programs) writer.add(program);
+}
+
+MemoryUse use_of(const Graph& graph, const Storage& storage) {
+  switch (storage.kind) {
+    case Storage::Kind::kKept:
+      return MemoryUse::kActivations;
+    case Storage::Kind::kWorkspace:
+      return MemoryUse::kWorkspaces;
+    case Storage::Kind::kBucket:
+    case Storage::Kind::kReceived:
+      return MemoryUse::kCommunication;
+    case Storage::Kind::kValue:
+      break;
+  }
+  switch (graph.tensors[storage.tensor].role) {
+    case TensorRole::kParameter:
+      return MemoryUse::kWeights;
+    case TensorRole::kOptimizerState:
+      return MemoryUse::kOptimizerStates;
+    case TensorRole::kActivation:
+      return MemoryUse::kActivations;
+    case TensorRole::kGradient:
+      return MemoryUse::kGradients;
+    case TensorRole::kInput:
+    case TensorRole::kBuffer:
+    case TensorRole::kConstant:
+      break;
+  }
+  return MemoryUse::kInputs;
 }
 
 }  // namespace motley

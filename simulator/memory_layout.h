@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "simulator/flat.h"
+#include "simulator/memory_use.h"
 
 namespace motley {
 
@@ -16,11 +17,12 @@ struct Storage {
     kKept,       // what a forward op keeps for its backward
     kWorkspace,  // of an op, while it runs
     kBucket,     // several gradients packed for an all-reduce: the parts live until they are packed
+    kReceived,   // new weights that wait beside the old ones until the iteration ends
   };
   std::int64_t bytes = 0;
   std::int32_t program = 0;
   std::int32_t users = 0;   // entries of `touches`, or the bucket's one: what must happen before it is free
-  TensorId tensor = kNone;  // kValue: of the value that owns it
+  TensorId tensor = kNone;  // kValue: of the value that owns it; kReceived: of the weights
   OpId op = kNone;          // kKept, kWorkspace: whose
   Kind kind = Kind::kValue;
   bool from_start = false;  // persistent values, inputs
@@ -36,5 +38,7 @@ struct MemoryLayout {
   FlatLists touches;                 // per instruction: storages of which it is the last user on its stream
   std::vector<std::int32_t> bucket;  // per instruction: a kBucket, free once it is filled; kNone for others
 };
+
+MemoryUse use_of(const Graph& graph, const Storage& storage);
 
 }  // namespace motley

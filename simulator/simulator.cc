@@ -1,9 +1,8 @@
 #include "simulator/simulator.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -23,70 +22,32 @@ std::string name_of(const Graph& graph, const Storage& storage) {
       return graph.ops[storage.op].name + " (kept for backward)";
     case Storage::Kind::kWorkspace:
       return graph.ops[storage.op].name + " (workspace)";
+    case Storage::Kind::kReceived:
+      return graph.tensors[storage.tensor].name + " (received)";
     case Storage::Kind::kBucket:
       break;
   }
   return "a bucket of gradients";
 }
 
-// What fills a device, by what it is for: a user changes the batch, the shares or the optimizer accordingly.
-enum Use : std::size_t {
-  kContext,
-  kParameters,
-  kBuffers,
-  kStates,
-  kActivations,
-  kGradients,
-  kWorkspace,
-  kFragmentation,
-  kUses
-};
-constexpr std::array<const char*, kUses> kUseNames = {"context",
-                                                      "parameters",
-                                                      "inputs, buffers and constants",
-                                                      "optimizer states",
-                                                      "activations",
-                                                      "gradients",
-                                                      "workspace",
-                                                      "blocks that the allocator rounds up or cannot reuse"};
-
-Use use_of(const Graph& graph, const Storage& storage) {
-  if (storage.kind == Storage::Kind::kKept) return kActivations;
-  if (storage.kind == Storage::Kind::kWorkspace) return kWorkspace;
-  if (storage.kind == Storage::Kind::kBucket) return kGradients;
-  switch (graph.tensors[storage.tensor].role) {
-    case TensorRole::kParameter:
-      return kParameters;
-    case TensorRole::kOptimizerState:
-      return kStates;
-    case TensorRole::kActivation:
-      return kActivations;
-    case TensorRole::kGradient:
-      return kGradients;
-    case TensorRole::kInput:
-    case TensorRole::kBuffer:
-    case TensorRole::kConstant:
-      break;
-  }
-  return kBuffers;
+// What fills a device at its peak: `beside` the allocator, and `live` at the peak of what was asked of it.
+MemoryByUse by_use(const Graph& graph, const MemoryLayout& layout, const MemoryByUse& beside,
+                   const std::vector<std::int32_t>& live, Bytes peak) {
+  MemoryByUse uses = beside;
+  for (std::int32_t s : live) uses[use_of(graph, layout.storages[s])] += Bytes(layout.storages[s].bytes);
+  uses[MemoryUse::kAllocator] = peak - uses.sum();
+  return uses;
 }
 
-std::string reason_of(const Graph& graph, const Cluster& cluster, const MemoryLayout& layout,
-                      const DeviceMemory& memory, Bytes context, const std::vector<std::int32_t>& live) {
-  std::array<std::int64_t, kUses> by_use{};
-  by_use[kContext] = context.value;
-  for (std::int32_t s : live) by_use[use_of(graph, layout.storages[s])] += layout.storages[s].bytes;
-  by_use[kFragmentation] = memory.peak.value - std::accumulate(by_use.begin(), by_use.end(), std::int64_t{0});
-  std::array<std::size_t, kUses> order{};
-  for (std::size_t use = 0; use < kUses; ++use) order[use] = use;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by_use[a] > by_use[b]; });
-
+std::string reason_of(const Cluster& cluster, const DeviceMemory& memory) {
   std::string text =
       cluster.devices[memory.device].name + " needs " + to_string(memory.peak) + " of " + to_string(memory.capacity);
   if (memory.headroom > Bytes(0)) text += " less " + to_string(memory.headroom) + " of headroom";
   text += " (" + to_string(memory.lacking()) + " over): ";
-  for (std::size_t i = 0; i < kUses && by_use[order[i]] > 0; ++i) {
-    text += (i == 0 ? "" : ", ") + to_string(Bytes(by_use[order[i]])) + " " + kUseNames[order[i]];
+  auto uses = kMemoryUses;
+  std::ranges::stable_sort(uses, std::greater<>(), [&](MemoryUse use) { return memory.uses[use]; });
+  for (std::size_t i = 0; i < uses.size() && memory.uses[uses[i]] > Bytes(0); ++i) {
+    text += (i == 0 ? "" : ", ") + to_string(memory.uses[uses[i]]) + " " + to_string(uses[i]);
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(3, memory.live_at_peak.size()); ++i) {
     text += (i == 0 ? "; the largest are " : ", ") + memory.live_at_peak[i].tensor + " (" +
@@ -116,10 +77,14 @@ std::vector<std::pair<DeviceIndex, std::int32_t>> by_device(const Deployment& de
 SimulationResult simulate(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                           const Deployment& deployment, const SimulationOptions& options) {
   const FlatDeployment flat(graph, cluster, costs, deployment);
-  std::vector<Bytes> contexts;
-  for (const Program& program : deployment.programs) contexts.push_back(costs.context(program.device));
+  std::vector<MemoryByUse> beside;  // the allocator, by program: as long as the process is there
+  std::vector<Bytes> fixed;         // ... in all
+  for (const Program& program : deployment.programs) {
+    beside.emplace_back()[MemoryUse::kContext] = costs.context(program.device);
+    fixed.push_back(beside.back().sum());
+  }
   const MemoryLayout layout(graph, deployment, flat);
-  MemoryLedger ledger(layout, flat, contexts);
+  MemoryLedger ledger(layout, flat, fixed);
   Engine engine(cluster, flat, ledger);
 
   SimulationResult result;
@@ -148,9 +113,9 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
     const Bytes capacity = cluster.devices[device].memory;
     const auto program = static_cast<std::int32_t>(p);
     const bool exact = options.exact_memory || 2 * ledger.peak(program) > cluster.devices[device].usable().value;
-    const auto allocator = exact ? make_allocator_model(costs.allocator(device), capacity - contexts[p]) : nullptr;
+    const auto allocator = exact ? make_allocator_model(costs.allocator(device), capacity - fixed[p]) : nullptr;
     if (allocator == nullptr) {
-      held.push_back({Bytes(ledger.peak(program)) - contexts[p], Bytes(ledger.peak(program)) - contexts[p]});
+      held.push_back({Bytes(ledger.peak(program)) - fixed[p], Bytes(ledger.peak(program)) - fixed[p]});
     } else {
       replay.run(ledger.requests(program), *allocator);
       held.push_back({allocator->allocated_peak(), allocator->reserved_peak()});
@@ -164,15 +129,16 @@ SimulationResult simulate(const Graph& graph, const Cluster& cluster, const Cost
     memory.headroom = memory.capacity - cluster.devices[memory.device].usable();
     memory.allocated = held[p].allocated;
     memory.reserved = held[p].reserved;
-    memory.peak = contexts[p] + memory.reserved;
+    memory.peak = fixed[p] + memory.reserved;
     memory.peak_instruction = ledger.peak_instruction(p) - flat.first[p];
     for (std::size_t i = 0; i < std::min(kLiveValues, live[p].size()); ++i) {
       const Storage& storage = layout.storages[live[p][i]];
       memory.live_at_peak.push_back({name_of(graph, storage), Bytes(storage.bytes)});
     }
+    memory.uses = by_use(graph, layout, beside[p], live[p], memory.peak);
     if (!memory.fits()) {
       result.feasible = false;
-      result.reasons.push_back(reason_of(graph, cluster, layout, memory, contexts[p], live[p]));
+      result.reasons.push_back(reason_of(cluster, memory));
     }
     result.memory.push_back(std::move(memory));
   }

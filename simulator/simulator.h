@@ -10,6 +10,7 @@
 
 #include "compiler/deployment.h"
 #include "profiler/cost_model.h"
+#include "simulator/memory_use.h"
 
 namespace motley {
 
@@ -31,9 +32,10 @@ struct DeviceMemory {
   Bytes allocated;  // peak of the allocated bytes
   Bytes reserved;   // peak of what the allocator holds
   Bytes capacity;
-  Bytes headroom;  // ... of which so much shall stay free
-  std::int32_t peak_instruction = 0;
-  std::vector<LiveValue> live_at_peak;  // the largest, at most 10
+  Bytes headroom;                       // ... of which so much shall stay free
+  MemoryByUse uses;                     // of `peak`, to which they add up
+  std::int32_t peak_instruction = 0;    // where the most bytes are live
+  std::vector<LiveValue> live_at_peak;  // the largest of these, at most 10
   Bytes lacking() const { return std::max(Bytes(0), peak - (capacity - headroom)); }
   bool fits() const { return lacking() == Bytes(0); }
 };

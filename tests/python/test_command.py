@@ -190,6 +190,25 @@ def test_what_does_not_leave_headroom_does_not_fit(planning: list[object]) -> No
         assert motley("plan", model, *job, "--headroom", headroom, "--budget", 0).returncode == (0 if fits else 2)
 
 
+def test_a_peak_is_told_by_what_it_is_for(planning: list[object], folder: Path) -> None:
+    model, *job = planning
+    parameters = result("inspect", model, "--batch", 16)["parameters"]
+    for command in (["simulate", "--strategy", "ev-ar"], ["explain", "--plan", "ev-ar", "--budget", 0]):
+        found = result(command[0], model, *job, *command[1:], "--optimizer", "sgd", "--momentum", 0.9)
+        plan = found.get("plan", found)
+        assert set(plan["memory"]) == {"big/0", "small/0", "small/1"}
+        for device, memory in plan["memory"].items():
+            uses = memory["uses"]
+            assert sum(uses.values()) == memory["peak_bytes"] == plan["peak_memory_bytes"][device]
+            assert min(uses.values()) >= 0
+            # Each device has all of the model: float32 weights and as much momentum.
+            assert uses["weights"] == uses["optimizer_states"] == 4 * parameters
+            assert uses["activations"] > 0 and memory["largest"][0]["bytes"] > 0
+            assert memory["reserved_bytes"] + uses["context"] == memory["peak_bytes"]
+        text = motley(command[0], model, *job, *command[1:], "--momentum", 0.9).stdout
+        assert "optimizer states" in text and "allocator overhead" in text
+
+
 def test_bad_input_is_named(planning: list[object], folder: Path) -> None:
     half = folder / "half.pt2"
     half.write_bytes((folder / "model.pt2").read_bytes()[:1000])

@@ -163,6 +163,7 @@ TEST_F(AllocatorOfADeviceTest, AnIterationLeavesTheNextOneItsBlocks) {
   EXPECT_EQ(memory.allocated.value, 10 * kMiB + 20 * kMiB);
   EXPECT_EQ(memory.reserved.value, 10 * kMiB + 20 * kMiB + 20 * kMiB);
   EXPECT_EQ(memory.peak.value, kMiB + 50 * kMiB);
+  EXPECT_EQ(memory.uses[MemoryUse::kAllocator].value, 20 * kMiB);  // all but w and a to d
 }
 
 TEST_F(AllocatorOfADeviceTest, CpuBlocksAreKeptBySize) {
@@ -177,10 +178,11 @@ TEST_F(AllocatorOfADeviceTest, OutOfMemoryTellsWhatFragmentationTakes) {
   run(60 * kMiB, 5 * kMiB, 8 * kMiB);
   EXPECT_FALSE(result_.feasible);
   // 1 + 60 + 20 + 20 MiB; at the peak of the tensors 60 + 20 of them lived.
-  EXPECT_THAT(result_.reasons,
-              ElementsAre("n0/0 needs 101 MiB of 100 MiB (1.00 MiB over): 60.0 MiB parameters, 20.0 MiB activations, "
-                          "20.0 MiB blocks that the allocator rounds up or cannot reuse, 1.00 MiB context; the largest "
-                          "are w (60.0 MiB), a (5.00 MiB), b (5.00 MiB)"));
+  EXPECT_THAT(
+      result_.reasons,
+      ElementsAre(
+          "n0/0 needs 101 MiB of 100 MiB (1.00 MiB over): 60.0 MiB weights, 20.0 MiB activations, "
+          "20.0 MiB allocator overhead, 1.00 MiB context; the largest are w (60.0 MiB), a (5.00 MiB), b (5.00 MiB)"));
 }
 
 }  // namespace

@@ -278,6 +278,47 @@ TEST_F(SimulatorTest, ABucketIsPackedFirst) {
   EXPECT_EQ(result.memory[0].peak.value, 12);  // the bucket beside its parts; x is made when they are gone
 }
 
+// Two devices train on a context of 5 B, a weight of 10, its momentum of 7 and an input of 8: 30 B. A forward op makes
+// 20 B and keeps 6 on device 0, its backward op takes 3 B to make gradients of 4 and 2 B, which are then packed.
+//   device 0, while the backward op runs:   30 + 20 + 6 kept + 6 gradients + 3 workspace = 65 B
+//             while the bucket is packed:   30 + 20          + 6           + 6 bucket    = 62 B
+//   device 1, whose ops keep and need nothing: the bucket's 62 B.
+TEST_F(SimulatorTest, APeakIsToldByWhatItIsFor) {
+  HandBuilt h(star({1, 1}));
+  h.costs.context_bytes = 5;
+  h.deployment.collectives.push_back({{0, 1}, Bytes(6)});
+  for (DeviceIndex d = 0; d < 2; ++d) {
+    const auto value = [&](const char* name, std::int64_t bytes, TensorRole role, ValueId alias_of = kNone) {
+      const bool persistent = role == TensorRole::kParameter || role == TensorRole::kOptimizerState;
+      const ValueId made = h.value(d, name, bytes, persistent, alias_of);
+      h.graph.tensors.back().role = role;
+      return made;
+    };
+    const ValueId w = value("w", 10, TensorRole::kParameter), x = value("x", 8, TensorRole::kInput);
+    value("w.momentum", 7, TensorRole::kOptimizerState);
+    const ValueId y = value("y", 20, TensorRole::kActivation);
+    const ValueId g = value("g", 4, TensorRole::kGradient), h2 = value("h", 2, TensorRole::kGradient);
+    h.program(d).inputs = {x};
+    const OpId forward = h.op({1, d == 0 ? 6 : 0});
+    h.compute(d, forward, {x, w}, {y});
+    h.compute(d, h.op({1, 0, d == 0 ? 3 : 0}, OpKind::kWeightGradient, forward), {y}, {g, h2});
+    const ValueId g_sum = value("g", 4, TensorRole::kGradient, g), h_sum = value("h", 2, TensorRole::kGradient, h2);
+    h.add(d, {.kind = InstructionKind::kAllReduce, .inputs = {g, h2}, .outputs = {g_sum, h_sum}, .collective = 0});
+    h.compute(d, h.op({1}), {x, y, g_sum, h_sum}, {}, {x, y, g, h2, g_sum, h_sum});
+  }
+  const SimulationResult result = h.run();
+  const auto uses = [&](std::size_t d) {
+    std::vector<std::int64_t> bytes;
+    for (const MemoryUse use : kMemoryUses) bytes.push_back(result.memory[d].uses[use].value);
+    return bytes;
+  };
+  // Context, weights, gradients, optimizer states, activations, inputs, workspaces, communication, allocator.
+  EXPECT_THAT(uses(0), ElementsAre(5, 10, 6, 7, 26, 8, 3, 0, 0));
+  EXPECT_THAT(uses(1), ElementsAre(5, 10, 6, 7, 20, 8, 0, 6, 0));
+  EXPECT_EQ(result.memory[0].peak, Bytes(65));
+  EXPECT_EQ(result.memory[1].peak, Bytes(62));
+}
+
 TEST_F(SimulatorTest, ReceivedWeightsWaitBesideTheOldOnes) {
   HandBuilt h(star({1, 1}));
   const ValueId updated = h.value(0, "w", 8, true), weights = h.value(1, "w", 8, true);
@@ -285,7 +326,10 @@ TEST_F(SimulatorTest, ReceivedWeightsWaitBesideTheOldOnes) {
   h.compute(0, h.op({1}), {updated}, {});
   h.add(0, {.kind = InstructionKind::kSend, .inputs = {updated}, .peer = 1, .tag = 0});
   h.add(1, {.kind = InstructionKind::kReceive, .outputs = {received}, .peer = 0, .tag = 0});
-  EXPECT_EQ(h.run().memory[1].peak.value, 16);
+  const DeviceMemory memory = h.run().memory[1];
+  EXPECT_EQ(memory.peak, Bytes(16));
+  EXPECT_EQ(memory.uses[MemoryUse::kWeights], Bytes(8));
+  EXPECT_EQ(memory.uses[MemoryUse::kCommunication], Bytes(8));
 }
 
 TEST_F(SimulatorTest, AValueLivesUntilItsUserOnAnotherStreamHasEnded) {
@@ -306,7 +350,7 @@ TEST_F(SimulatorTest, OutOfMemoryNamesDeviceAmountsAndTensors) {
   const SimulationResult result = h.run();
   EXPECT_FALSE(result.feasible);
   EXPECT_THAT(result.reasons,
-              ElementsAre("n0/0 needs 1.75 KiB of 1.00 KiB (768 B over): 1.00 KiB parameters, 512 B activations, 256 B "
+              ElementsAre("n0/0 needs 1.75 KiB of 1.00 KiB (768 B over): 1.00 KiB weights, 512 B activations, 256 B "
                           "context; the largest are fc.weight (1.00 KiB), relu (512 B)"));
 }
 
