@@ -148,6 +148,7 @@ void Dataset::read(std::size_t input, std::int64_t iteration, std::int64_t begin
                 array.tensor.bytes.data() + static_cast<std::size_t>(samples[i]) * array.sample_bytes,
                 array.sample_bytes);
   }
+  give_back(array.tensor.bytes);
 }
 
 }  // namespace motley

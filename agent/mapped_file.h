@@ -22,4 +22,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+// Pages of a mapped file that were read count as the process's memory until the system takes them back. This gives back
+// those that lie within `bytes` as a whole; whoever reads them again gets them from the file.
+void give_back(std::span<const std::byte> bytes);
+
 }  // namespace motley

@@ -1,6 +1,7 @@
 #include "agent/model_state.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "graph/pt2_file.h"
@@ -73,23 +74,28 @@ void ModelState::load_checkpoint(const std::filesystem::path& checkpoint) {
                                                 "': it is of another model or optimizer, or holds weights alone");
     }
     set(static_cast<ValueId>(i), *found, checkpoint.string());
+    give_back(found->bytes);
   }
 }
 
 void ModelState::save(const std::filesystem::path& path, const std::vector<TensorId>& tensors,
                       bool with_optimizer) const {
-  std::vector<HostTensor> hosts;
   std::vector<NamedTensor> named;
+  std::map<std::string, std::size_t> place;
   for (std::size_t i = 0; i < program_.values.size(); ++i) {
     const TensorId id = program_.values[i].tensor;
     if (!program_.values[i].persistent || std::find(tensors.begin(), tensors.end(), id) == tensors.end()) continue;
     const Tensor& tensor = graph_.tensors[id];
     if (tensor.role == TensorRole::kOptimizerState && !with_optimizer) continue;
-    const HostTensor& host = hosts.emplace_back(executor_.to_host(handles_[i]));
-    named.push_back({tensor.name, host.dtype, host.sizes, {}});
+    named.push_back({tensor.name, tensor.dtype, sizes_of(tensor), {}});
+    place[tensor.name] = i;
   }
-  for (std::size_t i = 0; i < named.size(); ++i) named[i].bytes = hosts[i].bytes;
-  write_safetensors(path, std::move(named));
+  HostTensor host;  // one at a time: all would be as much as the device has of them
+  write_safetensors(path, std::move(named), {}, [&](const NamedTensor& tensor) -> std::span<const std::byte> {
+    host = {};
+    host = executor_.to_host(handles_[place.at(tensor.name)]);
+    return host.bytes;
+  });
 }
 
 }  // namespace motley

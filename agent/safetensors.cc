@@ -141,7 +141,8 @@ const NamedTensor* SafetensorsFile::find(const std::string& name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-void write_safetensors(const std::filesystem::path& path, std::vector<NamedTensor> tensors, const Metadata& metadata) {
+void write_safetensors(const std::filesystem::path& path, std::vector<NamedTensor> tensors, const Metadata& metadata,
+                       const BytesOf& bytes_of) {
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     return std::pair(-size_of(a.dtype).value, a.name) < std::pair(-size_of(b.dtype).value, b.name);
   });
@@ -149,12 +150,12 @@ void write_safetensors(const std::filesystem::path& path, std::vector<NamedTenso
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const NamedTensor& tensor : tensors) {
-    MOTLEY_CHECK(byte_count(tensor.dtype, tensor.shape) == tensor.bytes.size(), "bytes of " + tensor.name);
     MOTLEY_CHECK(!header.contains(tensor.name), "two tensors named " + tensor.name);
-    header[tensor.name] = {{"dtype", name_of(tensor.dtype)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.bytes.size()}}};
-    offset += tensor.bytes.size();
+    const auto bytes = byte_count(tensor.dtype, tensor.shape);
+    MOTLEY_CHECK(bytes, "sizes of " + tensor.name);
+    const std::uint64_t end = offset + *bytes;
+    header[tensor.name] = {{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -163,7 +164,11 @@ void write_safetensors(const std::filesystem::path& path, std::vector<NamedTenso
   HalfFile file(path);
   file.write(&header_size, sizeof header_size);
   file.write(text.data(), text.size());
-  for (const NamedTensor& tensor : tensors) file.write(tensor.bytes.data(), tensor.bytes.size());
+  for (const NamedTensor& tensor : tensors) {
+    const std::span<const std::byte> bytes = bytes_of(tensor);
+    MOTLEY_CHECK(byte_count(tensor.dtype, tensor.shape) == bytes.size(), "bytes of " + tensor.name);
+    file.write(bytes.data(), bytes.size());
+  }
   file.finish();
 }
 

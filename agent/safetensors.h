@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -44,10 +45,13 @@ class SafetensorsFile {
   Metadata metadata_;
 };
 
+// A tensor's bytes, valid until the next call.
+using BytesOf = std::function<std::span<const std::byte>(const NamedTensor&)>;
 // Writes the whole file beside `path` and renames it: readers see the old file or the new. Larger element types come
-// first, so that every tensor is aligned. Throws Error(kUnavailable) when the file cannot be written, and leaves
-// nothing.
+// first, so that every tensor is aligned. `bytes_of` is asked for one tensor after the other, so that no two need be in
+// memory at once; without it, each has its bytes. Throws Error(kUnavailable) when the file cannot be written, and
+// leaves nothing.
 void write_safetensors(const std::filesystem::path& path, std::vector<NamedTensor> tensors,
-                       const Metadata& metadata = {});
+                       const Metadata& metadata = {}, const BytesOf& bytes_of = &NamedTensor::bytes);
 
 }  // namespace motley

@@ -22,10 +22,12 @@ const Program& program_of(const Deployment& deployment, DeviceIndex device) {
   throw Error(ErrorKind::kInternal, "the deployment has no program for device " + std::to_string(device));
 }
 
-// The inputs of a program for an iteration, loaded by another thread while the one before it runs.
+// The inputs of a program for an iteration, loaded by another thread while the one before it runs. Host memory holds
+// those of one iteration at a time.
 class InputLoader {
  public:
-  InputLoader(const Graph& graph, const Program& program, Dataset& data) : program_(program), data_(data) {
+  InputLoader(const Graph& graph, const Program& program, Dataset& data, Executor& executor)
+      : program_(program), data_(data), executor_(executor) {
     for (const ValueId value : program.inputs) {
       const Value& description = program.values[value];
       const Tensor& tensor = graph.tensors[description.tensor];
@@ -37,10 +39,15 @@ class InputLoader {
     }
   }
 
-  std::vector<HostTensor> take(std::int64_t iteration, bool more) {
-    std::vector<HostTensor> loaded = next_.valid() ? next_.get() : load(iteration);
+  // Of iterations one after the other.
+  std::vector<TensorHandle> take(std::int64_t iteration, bool more) {
+    std::vector<TensorHandle> inputs;
+    {
+      const std::vector<HostTensor> loaded = next_.valid() ? next_.get() : load(iteration);
+      for (const HostTensor& input : loaded) inputs.push_back(executor_.from_host(input.view()));
+    }
     if (more) next_ = std::async(std::launch::async, [this, iteration] { return load(iteration + 1); });
-    return loaded;
+    return inputs;
   }
 
  private:
@@ -61,6 +68,7 @@ class InputLoader {
 
   const Program& program_;
   Dataset& data_;
+  Executor& executor_;
   std::vector<Input> inputs_;
   std::future<std::vector<HostTensor>> next_;
 };
@@ -147,13 +155,10 @@ void run_training(const proto::TrainTask& task, const Graph& graph, const Deploy
 
     const auto clock = make_real_clock();
     const double offset = epoch_offset(*clock);
-    InputLoader loader(graph, program, data);
+    InputLoader loader(graph, program, data, executor);
     Seconds before = clock->now();
     for (std::int64_t iteration = task.first_iteration(); iteration < task.iterations(); ++iteration) {
-      std::vector<TensorHandle> inputs;
-      for (const HostTensor& input : loader.take(iteration, iteration + 1 < task.iterations())) {
-        inputs.push_back(executor.from_host(input.view()));
-      }
+      std::vector<TensorHandle> inputs = loader.take(iteration, iteration + 1 < task.iterations());
       const auto& measured = task.timeline_iterations();
       const bool measure = std::find(measured.begin(), measured.end(), iteration) != measured.end();
       const IterationResult result = runner.run(std::move(inputs), measure);

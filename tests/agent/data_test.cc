@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <set>
 
 #include "base/error.h"
@@ -125,6 +126,28 @@ save_file({"y": y}, "y.safetensors"))");
   auto y = labels(data, 0, 0, 10);
   std::sort(y.begin(), y.end());
   EXPECT_THAT(y, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
+// Pages of this process that are backed by files.
+std::int64_t file_pages() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total = 0, resident = 0, shared = 0;
+  statm >> total >> resident >> shared;
+  return shared;
+}
+
+TEST_F(DatasetTest, WhatWasReadDoesNotStayInTheProcess) {
+  constexpr std::int64_t kSamples = 4 << 20;  // of 8 B in x and in y: 64 MiB
+  run_python(R"(import sys, os, numpy as np
+os.chdir(sys.argv[1])
+np.save("x.npy", np.ones((4 << 20, 2), np.float32))
+np.save("y.npy", np.ones(4 << 20, np.int64))
+)",
+             folder_.path().string());
+  Dataset data = open(kSamples);
+  const std::int64_t before = file_pages();
+  labels(data, 0, 0, kSamples);
+  EXPECT_LT(file_pages() - before, 256);  // of the 8,192 pages of y
 }
 
 }  // namespace

@@ -47,6 +47,20 @@ TEST_F(SafetensorsTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(file.find("other"), nullptr);
 }
 
+TEST_F(SafetensorsTest, AsksForOneTensorAfterTheOther) {
+  std::array<float, 2> numbers{};
+  const auto bytes_of = [&](const NamedTensor& tensor) {  // all in the same place
+    numbers.fill(tensor.name == "a" ? 1.0F : 2.0F);
+    return std::as_bytes(std::span(numbers));
+  };
+  write_safetensors(folder_ / "t", {{"b", DType::kFloat32, {2}, {}}, {"a", DType::kFloat32, {2}, {}}}, {}, bytes_of);
+  const SafetensorsFile file(folder_ / "t");
+  for (const auto& [name, number] : {std::pair{"a", 1.0F}, std::pair{"b", 2.0F}}) {
+    numbers.fill(number);
+    EXPECT_EQ(std::memcmp(file.find(name)->bytes.data(), numbers.data(), sizeof numbers), 0) << name;
+  }
+}
+
 TEST_F(SafetensorsTest, PythonReadsWhatItWrote) {
   write_safetensors(folder_ / "t",
                     {tensor("w", DType::kFloat32, {2, 3}, weight_), tensor("flags", DType::kBool, {3}, flags_),
