@@ -18,9 +18,9 @@ enum class MemoryUse : std::uint8_t {
   kGradients,        // and their parts and sums
   kOptimizerStates,  // of the parameters
   kActivations,      // what forward ops make, and what autograd keeps beside it for the backward ops
-  kInputs,           // the model's inputs, buffers and constants
+  kInputs,           // the model's inputs, buffers and constants; on a CPU also the inputs of the next iteration
   kWorkspaces,       // of ops, while they run
-  kCommunication,    // buckets while they are packed; received weights that wait beside the old ones
+  kCommunication,    // buckets while they are packed; received weights that wait beside the old ones; Gloo's own
   kAllocator,        // held beyond what was asked for: rounded up, or kept for later
 };
 inline constexpr std::array kMemoryUses = {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "simulator/engine.h"
+#include "simulator/process_buffers.h"
 
 namespace motley {
 
@@ -28,6 +29,19 @@ std::string name_of(const Graph& graph, const Storage& storage) {
       break;
   }
   return "a bucket of gradients";
+}
+
+// What a device's memory holds as long as the process is there.
+MemoryByUse beside_allocator(const Graph& graph, const CostModel& costs, const Deployment& deployment,
+                             const Program& program) {
+  MemoryByUse uses;
+  uses[MemoryUse::kContext] = costs.context(program.device);
+  if (costs.allocator(program.device) == AllocatorKind::kCpu) {
+    const ProcessBuffers buffers = process_buffers(graph, deployment, program);
+    uses[MemoryUse::kInputs] = buffers.inputs;
+    uses[MemoryUse::kCommunication] = buffers.collective;
+  }
+  return uses;
 }
 
 // What fills a device at its peak: `beside` the allocator, and `live` at the peak of what was asked of it.
@@ -77,10 +91,10 @@ std::vector<std::pair<DeviceIndex, std::int32_t>> by_device(const Deployment& de
 SimulationResult simulate(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                           const Deployment& deployment, const SimulationOptions& options) {
   const FlatDeployment flat(graph, cluster, costs, deployment);
-  std::vector<MemoryByUse> beside;  // the allocator, by program: as long as the process is there
+  std::vector<MemoryByUse> beside;  // the allocator, by program
   std::vector<Bytes> fixed;         // ... in all
   for (const Program& program : deployment.programs) {
-    beside.emplace_back()[MemoryUse::kContext] = costs.context(program.device);
+    beside.push_back(beside_allocator(graph, costs, deployment, program));
     fixed.push_back(beside.back().sum());
   }
   const MemoryLayout layout(graph, deployment, flat);

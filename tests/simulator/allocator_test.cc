@@ -173,6 +173,33 @@ TEST_F(AllocatorOfADeviceTest, CpuBlocksAreKeptBySize) {
   EXPECT_EQ(memory.reserved.value, kMiB + 20 * kMiB + 8 * kMiB + 6 * 64);  // none of 5 MiB serves one of 8
 }
 
+// Where the device's memory is the process's own, the inputs of the next iteration wait there, and Gloo has its
+// segments.
+TEST(MemoryOfACpuTest, HoldsWhatTheProcessHolds) {
+  HandBuilt h(star({1, 1}));
+  h.costs.context_bytes = 5;
+  std::vector<ValueId> gradients;
+  for (DeviceIndex d = 0; d < 2; ++d) {
+    const ValueId x = h.value(d, "x", 100);
+    h.graph.tensors.back().role = TensorRole::kInput;
+    h.program(d).inputs = {x};
+    gradients.push_back(h.value(d, "g", 40));
+    h.graph.tensors.back().role = TensorRole::kGradient;
+    h.compute(d, h.op({1}), {x}, {gradients.back()});
+  }
+  h.all_reduce({0, 1}, gradients, 40);
+  EXPECT_EQ(h.run().memory[0].peak, Bytes(5 + 100 + 40));
+  h.costs.kind = AllocatorKind::kCpu;
+  const DeviceMemory memory = h.run().memory[0];
+  // Of 40 B each member's part is 20 B, a segment half of that in whole floats: 12 B, twice. Blocks have headers of 64
+  // B.
+  EXPECT_EQ(memory.uses[MemoryUse::kInputs], Bytes(2 * 100));
+  EXPECT_EQ(memory.uses[MemoryUse::kCommunication], Bytes(2 * 12));
+  EXPECT_EQ(memory.uses[MemoryUse::kAllocator], Bytes(2 * 64));
+  EXPECT_EQ(memory.peak, Bytes(5 + 200 + 40 + 24 + 128));
+  EXPECT_EQ(memory.reserved, Bytes(100 + 40 + 128));  // the others are none of the allocator's
+}
+
 TEST_F(AllocatorOfADeviceTest, OutOfMemoryTellsWhatFragmentationTakes) {
   h_.costs.kind = AllocatorKind::kCuda;
   run(60 * kMiB, 5 * kMiB, 8 * kMiB);
