@@ -7,10 +7,10 @@
 #include <fstream>
 #include <thread>
 
+#include "base/control_group.h"
 #include "base/error.h"
 #include "profiler/catalogue.h"
 #include "proto/name.h"
-#include "runtime/control_group.h"
 #include "runtime/emulation.h"
 
 namespace motley {

@@ -9,6 +9,7 @@
 #include "agent/data.h"
 #include "agent/model_state.h"
 #include "agent/program_runner.h"
+#include "base/control_group.h"
 #include "base/error.h"
 #include "runtime/preflight.h"
 

@@ -17,9 +17,6 @@
 namespace motley {
 namespace {
 
-constexpr Seconds kSlowdownWindow{0.5};
-constexpr double kNoSlowdown = 1.05;  // what waits less than that is noise
-
 Seconds wall_clock() {
   return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
@@ -62,7 +59,7 @@ class Measurement {
   Profile run() {
     Profile all;
     all.fingerprint = options_.fingerprint;
-    calibrate_clock();
+    measure_overhead();
     const std::vector<std::int64_t> batches = chosen_batches();
     progress_.budget = options_.budget;
     progress_.batches = static_cast<int>(batches.size());
@@ -104,13 +101,7 @@ class Measurement {
     return left * ((static_cast<double>(batches[index]) + 1) / to_come);
   }
 
-  void calibrate_clock() {
-    if (options_.emulated_speed == 1.0) {
-      const double slowdown = stopwatch_->slowdown(kSlowdownWindow);
-      factor_ = slowdown < kNoSlowdown ? 1 : slowdown;
-    } else {
-      factor_ = 1 / options_.emulated_speed;
-    }
+  void measure_overhead() {
     constexpr int kTries = 101;
     std::vector<double> empty;
     for (int i = 0; i < kTries; ++i) {
@@ -327,8 +318,8 @@ class Measurement {
       const double middle = median(samples.seconds);
       point.repeats = static_cast<std::int32_t>(samples.seconds.size());
       for (double& seconds : samples.seconds) seconds = std::abs(seconds - middle);
-      point.time = Seconds(middle * factor_);
-      point.spread = Seconds(median(samples.seconds) * factor_);
+      point.time = Seconds(middle / options_.emulated_speed);
+      point.spread = Seconds(median(samples.seconds) / options_.emulated_speed);
       if (graph_.ops[op].kind == OpKind::kForward) point.kept = samples.memory.kept;
       point.workspace = samples.memory.workspace;
       curves_[i].push_back(point);
@@ -372,7 +363,6 @@ class Measurement {
   std::vector<std::vector<CurvePoint>> curves_;  // by signature: what was found so far
   std::vector<Samples> samples_;                 // by signature, at this batch size
   std::map<TensorId, TensorHandle> values_;
-  double factor_ = 1;    // from the stopwatch's seconds to the device's
   double overhead_ = 0;  // of the stopwatch
   MeasureProgress progress_;
   Seconds told_;

@@ -6,11 +6,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/control_group.h"
 #include "base/error.h"
 #include "base/statistics.h"
 #include "profiler/catalogue.h"
 #include "profiler/measure.h"
-#include "runtime/control_group.h"
 #include "runtime/executor.h"
 #include "runtime/stopwatch.h"
 #include "runtime/version.h"

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "base/control_group.h"
 #include "base/error.h"
 
 namespace motley {
@@ -17,20 +18,13 @@ double seconds_of(clockid_t clock) {
 
 class ClockStopwatch : public Stopwatch {
  public:
-  explicit ClockStopwatch(clockid_t clock) : clock_(clock) {}
+  ClockStopwatch(clockid_t clock, double share) : clock_(clock), share_(share) {}
   void start() override { started_ = seconds_of(clock_); }
-  Seconds stop() override { return Seconds(seconds_of(clock_) - started_); }
-  double slowdown(Seconds window) override {
-    if (clock_ == CLOCK_MONOTONIC) return 1.0;
-    const double wall = seconds_of(CLOCK_MONOTONIC);
-    const double own = seconds_of(clock_);
-    double waited = 0;
-    while (waited < window.value) waited = seconds_of(CLOCK_MONOTONIC) - wall;
-    return waited / (seconds_of(clock_) - own);
-  }
+  Seconds stop() override { return Seconds((seconds_of(clock_) - started_) / share_); }
 
  private:
   clockid_t clock_;
+  double share_;  // of a second of the device that the clock counts
   double started_ = 0;
 };
 
@@ -43,7 +37,6 @@ class EventStopwatch : public Stopwatch {
     executor_.synchronize(stopped);
     return executor_.elapsed(started_, stopped);
   }
-  double slowdown(Seconds) override { return 1.0; }
 
  private:
   Executor& executor_;
@@ -54,7 +47,8 @@ class EventStopwatch : public Stopwatch {
 
 std::unique_ptr<Stopwatch> Stopwatch::make(Executor& executor, int threads) {
   if (executor.device() != "cpu") return std::make_unique<EventStopwatch>(executor);
-  return std::make_unique<ClockStopwatch>(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC);
+  if (threads > 1) return std::make_unique<ClockStopwatch>(CLOCK_MONOTONIC, 1.0);
+  return std::make_unique<ClockStopwatch>(CLOCK_THREAD_CPUTIME_ID, granted_share(1));
 }
 
 }  // namespace motley

@@ -6,10 +6,10 @@
 #include <thread>
 #include <tuple>
 
+#include "base/control_group.h"
 #include "base/error.h"
 #include "profiler/catalogue.h"
 #include "profiler/signature.h"
-#include "runtime/control_group.h"
 #include "tests/profiler/test_graph.h"
 
 namespace motley {

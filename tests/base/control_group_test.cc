@@ -1,4 +1,4 @@
-#include "runtime/control_group.h"
+#include "base/control_group.h"
 
 #include <gtest/gtest.h>
 
