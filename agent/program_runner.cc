@@ -77,8 +77,10 @@ IterationResult ProgramRunner::run(std::vector<TensorHandle> inputs, bool measur
     executor_.synchronize();
     if (pacer_) pacer_->catch_up();
     for (const QueuedEvent& event : queued_events_) {
-      events_.push_back({event.instruction, origin_time + executor_.elapsed(origin, event.start),
-                         origin_time + executor_.elapsed(origin, event.end)});
+      events_.push_back({event.instruction,
+                         origin_time + executor_.elapsed(origin, event.start),
+                         origin_time + executor_.elapsed(origin, event.end),
+                         {}});
     }
   } catch (const std::exception& error) {
     communicator_.abort(error.what());
@@ -128,8 +130,10 @@ void ProgramRunner::compute(std::int32_t id) {
   const bool time_device = measure_ && on_accelerator_;
   const EventHandle started = time_device ? executor_.record() : nullptr;
   const Seconds begin = measure_ ? clock_->now() : Seconds{};
-  const Seconds used = pacer_ ? thread_cpu_time() : Seconds{};
+  const bool time_thread = pacer_ || (measure_ && options_.granted_share);
+  const Seconds used = time_thread ? thread_cpu_time() : Seconds{};
   std::vector<TensorHandle> outputs = execute(instruction);
+  const Seconds needed = time_thread ? thread_cpu_time() - used : Seconds{};
   MOTLEY_CHECK(outputs.size() == instruction.outputs.size(), "outputs of an instruction");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ValueId output = instruction.outputs[i];
@@ -138,13 +142,14 @@ void ProgramRunner::compute(std::int32_t id) {
   if (time_device) {
     queued_events_.push_back({id, started, executor_.record()});
   } else if (pacer_) {
-    const Seconds needed = thread_cpu_time() - used;
     const Seconds end = pacer_->finish(ready, needed);
     const auto leaves = [&](ValueId output) { return output != kNone && !plan_.values[output].messages.empty(); };
     if (std::any_of(instruction.outputs.begin(), instruction.outputs.end(), leaves)) pacer_->catch_up();
-    if (measure_) events_.push_back({id, end - needed / *options_.emulated_speed, end});
+    const Seconds work = needed / *options_.emulated_speed;
+    if (measure_) events_.push_back({id, end - work, end, work});
   } else if (measure_) {
-    events_.push_back({id, begin, clock_->now()});
+    const Seconds work = time_thread ? needed / *options_.granted_share : Seconds{};
+    events_.push_back({id, begin, clock_->now(), work});
   }
   for (const ValueId output : instruction.outputs) {
     if (output != kNone) available(output);
@@ -373,7 +378,7 @@ void ProgramRunner::run_collectives() {
 void ProgramRunner::done(std::int32_t instruction, Seconds start) {
   {
     const std::scoped_lock lock(mutex_);
-    finished_.push_back({instruction, start, clock_->now()});
+    finished_.push_back({instruction, start, clock_->now(), {}});
     news_.store(true, std::memory_order_release);
   }
   changed_.notify_one();

@@ -29,6 +29,8 @@ struct RunnerOptions {
   std::vector<RankGroup> groups;    // by CollectiveId, those of this device
   Seconds message_timeout{600};
   std::optional<double> emulated_speed;  // of a modelled device
+  // Of a core, that a control group grants to a CPU device of one thread: tells MeasuredEvent::work.
+  std::optional<double> granted_share;
 };
 
 // An instruction as it ran, by CLOCK_MONOTONIC.
@@ -36,6 +38,8 @@ struct MeasuredEvent {
   std::int32_t instruction = 0;
   Seconds start;
   Seconds end;
+  // What it took of the device, without pauses and without the communication beside it; 0: not known.
+  Seconds work;
 };
 
 struct IterationResult {

@@ -7,6 +7,7 @@
 
 #include "agent/collective_groups.h"
 #include "agent/data.h"
+#include "agent/measuring.h"
 #include "agent/model_state.h"
 #include "agent/program_runner.h"
 #include "base/control_group.h"
@@ -89,6 +90,7 @@ proto::WorkerEvent timeline_event(std::int64_t iteration, const std::vector<Meas
     one.set_instruction(measured.instruction);
     one.set_start(measured.start.value + offset);
     one.set_end(measured.end.value + offset);
+    one.set_work(measured.work.value);
   }
   return event;
 }
@@ -109,7 +111,8 @@ std::string torch_device(const proto::DeviceDescription& device) {
 }
 
 void run_training(const proto::TrainTask& task, const Graph& graph, const Deployment& deployment, Executor& executor,
-                  Communicator& communicator, const proto::Meeting& meeting, double speed, const EventSink& sink) {
+                  Communicator& communicator, const proto::Meeting& meeting, const proto::DeviceDescription& device,
+                  const EventSink& sink) {
   try {
     const Program& program = program_of(deployment, task.device());
     Dataset data(task.data(), graph, deployment.batch, task.seed());
@@ -135,7 +138,11 @@ void run_training(const proto::TrainTask& task, const Graph& graph, const Deploy
       preflight(communicator, tried, data_pointer(scratch), timeout);
     }
     options.message_timeout = Seconds{task.message_timeout_seconds()};
-    if (speed < 1) options.emulated_speed = speed;
+    if (const double speed = emulation_of(device).speed; speed < 1) {
+      options.emulated_speed = speed;
+    } else if (executor.device() == "cpu" && device.threads() <= 1) {
+      options.granted_share = granted_share(1);
+    }
     ProgramRunner runner(graph, program, executor, communicator, state.handles(), options);
     communicator.barrier(kAllRanks, timeout);
     proto::WorkerEvent ready;

@@ -16,9 +16,10 @@ using EventSink = std::function<void(proto::WorkerEvent)>;  // called from one t
 
 std::string torch_device(const proto::DeviceDescription& device);  // "cpu", "cuda:1"
 
-// Tells `sink` of: ready, metrics per iteration, timelines, saved parts, memory. `speed` below 1: of a modelled device.
+// Tells `sink` of: ready, metrics per iteration, timelines, saved parts, memory.
 // Throws what went wrong; the communicator is then aborted with that reason, so that the peers stop too.
 void run_training(const proto::TrainTask& task, const Graph& graph, const Deployment& deployment, Executor& executor,
-                  Communicator& communicator, const proto::Meeting& meeting, double speed, const EventSink& sink);
+                  Communicator& communicator, const proto::Meeting& meeting, const proto::DeviceDescription& device,
+                  const EventSink& sink);
 
 }  // namespace motley

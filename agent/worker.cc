@@ -42,8 +42,7 @@ void train(const proto::WorkerTask& task, const EventSink& sink) {
   options.seed = task.train().seed() + static_cast<std::uint64_t>(task.meeting().rank());
   const auto executor = Executor::open(torch_device(task.device()), graph, options);
   const auto communicator = connect(task);
-  run_training(task.train(), graph, deployment, *executor, *communicator, task.meeting(),
-               emulation_of(task.device()).speed, sink);
+  run_training(task.train(), graph, deployment, *executor, *communicator, task.meeting(), task.device(), sink);
 }
 
 void probe(const proto::WorkerTask& task, const EventSink& sink) {

@@ -74,6 +74,7 @@ class Collector {
       one.set_iteration(static_cast<std::int32_t>(event.timeline().iteration()));
       one.set_start(measured.start());
       one.set_end(measured.end());
+      one.set_work(measured.work());
     }
     if (++count < deployment_.programs.size()) return;
     double origin = std::numeric_limits<double>::infinity();

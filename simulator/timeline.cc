@@ -133,10 +133,12 @@ std::map<DeviceIndex, std::vector<ProfiledOp>> op_times(const Graph& graph, cons
   for (int i = 0; i < measured.events_size(); ++i) {
     const proto::TimelineEvent& event = measured.events(i);
     const Instruction& instruction = *instructions[i];
-    if (instruction.kind != InstructionKind::kCompute || communication.meets(event)) continue;
+    const bool alone = event.work() > 0 || !communication.meets(event);
+    if (instruction.kind != InstructionKind::kCompute || !alone) continue;
     const std::int32_t signature = signatures.of_op[instruction.op];
     const std::int64_t batch = signatures.distinct[signature].depends_on_batch ? instruction.batch : 0;
-    seconds[{event.device(), signature, batch}].push_back(event.end() - event.start());
+    seconds[{event.device(), signature, batch}].push_back(event.work() > 0 ? event.work()
+                                                                           : event.end() - event.start());
   }
   std::map<DeviceIndex, std::vector<ProfiledOp>> result;
   std::int32_t last = kNone;

@@ -27,10 +27,10 @@ std::int32_t typical_iteration(const proto::Timeline& timeline);
 std::vector<Event> events_of(const proto::Timeline& timeline, std::int32_t iteration);
 
 // What the ops of each device took in the runs that `measured` holds, for the profile store (Origin::kTimeline): per
-// signature and batch the mean over all such instructions and iterations: on a device that a quota stops now and then,
-// a few of many short ops bear the pauses of all. Instructions beside which the device sent, received or all-reduced do
-// not count: a profile is of a device that does nothing else. By device. Throws Error(kInvalidInput) when an event is
-// of an instruction that `deployment` lacks.
+// signature and batch the mean over all such instructions and iterations, of TimelineEvent::work where it is known.
+// Else of their durations, but for instructions beside which the device sent, received or all-reduced: a profile is of
+// a device that does nothing else. By device. Throws Error(kInvalidInput) when an event is of an instruction that
+// `deployment` lacks.
 std::map<DeviceIndex, std::vector<ProfiledOp>> op_times(const Graph& graph, const Deployment& deployment,
                                                         const proto::Timeline& measured);
 

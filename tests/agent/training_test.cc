@@ -120,7 +120,7 @@ class TrainingTest : public testing::Test {
             const auto executor = Executor::open("cpu", graph_);
             const auto communicator =
                 make_gloo_communicator({.store = store, .rank = rank, .size = size, .timeout = Seconds{30}});
-            run_training(task, graph_, deployment, *executor, *communicator, meeting, 1.0, [&](const auto& event) {
+            run_training(task, graph_, deployment, *executor, *communicator, meeting, {}, [&](const auto& event) {
               const std::scoped_lock lock(mutex);
               if (event.has_metrics()) outcome.losses[event.metrics().iteration()] += event.metrics().loss();
               if (event.has_timeline()) outcome.timeline_events += event.timeline().events_size();

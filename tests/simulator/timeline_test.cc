@@ -114,5 +114,21 @@ TEST_F(TimelineTest, OpsBesideCommunicationSayNothingOfAProfile) {
   EXPECT_NEAR(op_times(graph, deployment, measured).at(0)[0].points[0].time.value, 0.2, 1e-12);  // of 0.1, 0.2, 0.3
 }
 
+TEST_F(TimelineTest, WorkThatIsKnownCountsWhateverRanBeside) {
+  const Graph graph = support::chain_graph({.layers = 2});
+  Deployment deployment;
+  deployment.programs.resize(1);
+  std::vector<Instruction>& instructions = deployment.programs[0].instructions;
+  instructions.push_back({.kind = InstructionKind::kCompute, .op = support::op_named(graph, "l0.relu"), .batch = 3});
+  instructions.push_back({.kind = InstructionKind::kSend});
+  proto::Timeline measured = timeline();
+  add(measured, 0, 0, 1, 0.0, 0.5);
+  measured.mutable_events()->rbegin()->set_work(0.1);
+  add(measured, 0, 1, 1, 0.2, 0.4);
+  add(measured, 0, 0, 2, 0.0, 0.2);
+  measured.mutable_events()->rbegin()->set_work(0.2);
+  EXPECT_NEAR(op_times(graph, deployment, measured).at(0)[0].points[0].time.value, 0.15, 1e-12);  // of 0.1, 0.2
+}
+
 }  // namespace
 }  // namespace motley
