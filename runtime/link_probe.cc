@@ -36,10 +36,10 @@ Seconds processor_time() {
   return Seconds(static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec));
 }
 
-// Messages that a process sent or received, and what they took of its processor time.
-struct Work {
+// Exchanges of a payload for a signal, and what they took of this process's processor time.
+struct PayloadWork {
   Seconds time;
-  double messages = 0;
+  double exchanges = 0;
   double bytes = 0;
 };
 
@@ -72,9 +72,10 @@ class Probe {
       }
     }
     if (size == 1) return result;
-    result.message_work = signals_.time / signals_.messages;
-    const Seconds payload = payloads_.time - payloads_.messages * result.message_work;
-    result.message_work_per_byte = std::max(Seconds(0), payload / payloads_.bytes);
+    const Seconds signals = median(signal_work_);
+    result.message_work = signals / 2;
+    result.message_work_per_byte =
+        std::max(Seconds(0), (payload_work_.time - payload_work_.exchanges * signals) / payload_work_.bytes);
     return result;
   }
 
@@ -94,30 +95,36 @@ class Probe {
   // Times of `repeats` round trips of which one way is a signal. Its share is taken off.
   std::vector<double> times(int peer, Bytes out, Bytes in, int repeats) {
     std::vector<double> result;
+    std::vector<double> work;
     swap(peer, out, in);
-    const Seconds before = processor_time();
     for (int i = 0; i < repeats; ++i) {
-      const Seconds start = now();
+      const Seconds start = now(), used = processor_time();
       swap(peer, out, in);
       result.push_back((now() - start - signal_).value);
+      work.push_back((processor_time() - used).value);
     }
-    count(out + in, repeats, processor_time() - before);
+    count(out + in, work);
     return result;
   }
   void echo(int peer, Bytes out, Bytes in, int repeats) {
-    Seconds before;
+    std::vector<double> work;
     for (int i = 0; i <= repeats; ++i) {
+      const Seconds used = processor_time();
       get(peer, in);
       put(peer, out);
-      if (i == 0) before = processor_time();
+      if (i > 0) work.push_back((processor_time() - used).value);
     }
-    count(out + in, repeats, processor_time() - before);
+    count(out + in, work);
   }
-  void count(Bytes both_ways, int repeats, Seconds time) {
-    Work& work = both_ways == kSignal ? signals_ : payloads_;
-    work.time += time;
-    work.messages += 2 * repeats;
-    work.bytes += static_cast<double>(both_ways.value) * repeats;
+  // Medians, since a process that shares its core is now and then put aside with a lock that its others then spin on.
+  void count(Bytes both_ways, const std::vector<double>& work) {
+    if (both_ways == kSignal) {
+      signal_work_.insert(signal_work_.end(), work.begin(), work.end());
+      return;
+    }
+    payload_work_.time += median(work);
+    ++payload_work_.exchanges;
+    payload_work_.bytes += static_cast<double>(both_ways.value);
   }
 
   void note(ProbedLink& link, Bytes bytes, const std::vector<double>& values) {
@@ -310,8 +317,8 @@ class Probe {
   const LinkProbeOptions options_;
   std::vector<std::vector<ProbedLink>> links_;  // from, to
   Seconds signal_;                              // what a signal takes one way, for the pair in hand
-  Work signals_;                                // both ways, with all peers
-  Work payloads_;                               // one way each, and the signals that answered them
+  std::vector<double> signal_work_;             // seconds of processor time per exchange of signals
+  PayloadWork payload_work_;                    // the sum of the medians of each size and peer
 };
 
 }  // namespace
