@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "agent/dispatch_time.h"
+#include "base/control_group.h"
 #include "graph/serialize.h"
 #include "profiler/measure.h"
 #include "profiler/profile_message.h"
@@ -59,6 +61,10 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
   Profile device_costs;
   device_costs.fingerprint = options.fingerprint;
   device_costs.device = measure_device(name, options.fingerprint, options.emulated_speed);
+  if (name == "cpu" && options.fingerprint.threads == 1 && options.emulated_speed == 1.0) {
+    const Graph none;
+    device_costs.device->dispatch = dispatch_time(*Executor::open(name, none), granted_share(1));
+  }
   tell(device_costs);
 }
 

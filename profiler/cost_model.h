@@ -34,6 +34,8 @@ class CostModel {
   virtual OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const = 0;
   // Slice, concatenate, sum, scale, fill: `bytes` written on the device.
   virtual Seconds memory_pass(DeviceIndex device, Bytes bytes) const = 0;
+  // Of the host thread, for an instruction of the compute stream beside what that itself takes.
+  virtual Seconds dispatch(DeviceIndex) const { return {}; }
   // Of a message at one end, and of every step of a collective.
   virtual MessageCosts messages(DeviceIndex device) const = 0;
   // Memory of the process and the device context beside the tensors.

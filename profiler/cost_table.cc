@@ -41,7 +41,7 @@ DeviceKind nominal(const std::string& kind) {
 
 DeviceCosts nominal_costs(const DeviceKind& kind) {
   // A pass reads what it writes.
-  return {kind.launch, kind.memory_bandwidth * kMemoryEfficiency / 2, kind.context};
+  return {kind.launch, kind.memory_bandwidth * kMemoryEfficiency / 2, kind.context, {}};
 }
 
 }  // namespace
@@ -193,8 +193,9 @@ class CostTableBuilder {
     for (const Measured& other : others) {
       if (!other.device) continue;
       const DeviceCosts there = nominal_costs(nominal(other.kind));
-      return {other.device->pass * (here.pass / there.pass),
-              other.device->pass_rate * (here.pass_rate / there.pass_rate), other.device->context};
+      const double slower = here.pass / there.pass;
+      return {other.device->pass * slower, other.device->pass_rate * (here.pass_rate / there.pass_rate),
+              other.device->context, other.device->dispatch * slower};
     }
     return here;
   }
@@ -244,6 +245,8 @@ Seconds CostTable::memory_pass(DeviceIndex device, Bytes bytes) const {
   const DeviceCosts& costs = tables_[table_of_[device]].device;
   return costs.pass + bytes / costs.pass_rate;
 }
+
+Seconds CostTable::dispatch(DeviceIndex device) const { return tables_[table_of_[device]].device.dispatch; }
 
 MessageCosts CostTable::messages(DeviceIndex device) const { return tables_[table_of_[device]].messages; }
 

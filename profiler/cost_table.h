@@ -46,6 +46,7 @@ class CostTable : public CostModel {
 
   OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const override;
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override;
+  Seconds dispatch(DeviceIndex device) const override;
   MessageCosts messages(DeviceIndex device) const override;
   Bytes context(DeviceIndex device) const override;
   AllocatorKind allocator(DeviceIndex device) const override;

@@ -53,6 +53,7 @@ struct DeviceCosts {
   Seconds pass;              // a slice, concatenation, sum, scale or fill of nothing
   BytesPerSecond pass_rate;  // ... and of many bytes written
   Bytes context;             // of the process beside its tensors
+  Seconds dispatch;          // of the host thread, for an instruction beside what that itself takes; 0: hidden
 };
 
 // What a message costs the device at either end, beyond the link's latency and bandwidth.

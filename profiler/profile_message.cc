@@ -27,6 +27,7 @@ proto::Profile to_message(const Profile& profile) {
     device.set_pass_seconds(profile.device->pass.value);
     device.set_pass_bytes_per_second(profile.device->pass_rate.value);
     device.set_context_bytes(profile.device->context.value);
+    device.set_dispatch_seconds(profile.device->dispatch.value);
   }
   if (profile.messages) {
     proto::MessageCosts& messages = *message.mutable_messages();
@@ -64,7 +65,7 @@ Profile from_message(const proto::Profile& message) {
   if (message.has_device()) {
     const proto::DeviceCosts& device = message.device();
     profile.device = {Seconds(device.pass_seconds()), BytesPerSecond(device.pass_bytes_per_second()),
-                      Bytes(device.context_bytes())};
+                      Bytes(device.context_bytes()), Seconds(device.dispatch_seconds())};
   }
   if (message.has_messages()) {
     const proto::MessageCosts& messages = message.messages();

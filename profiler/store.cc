@@ -17,8 +17,8 @@ constexpr const char* kSchema = R"(
 CREATE TABLE device (
   id INTEGER PRIMARY KEY, device TEXT NOT NULL, software TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
   threads INTEGER NOT NULL, torch TEXT NOT NULL, driver TEXT NOT NULL, pass_seconds REAL, pass_bytes_per_second REAL,
-  context_bytes INTEGER, message_seconds REAL, message_work_seconds REAL, message_work_seconds_per_byte REAL,
-  updated INTEGER NOT NULL, UNIQUE (device, software));
+  context_bytes INTEGER, dispatch_seconds REAL, message_seconds REAL, message_work_seconds REAL,
+  message_work_seconds_per_byte REAL, updated INTEGER NOT NULL, UNIQUE (device, software));
 CREATE INDEX device_kind ON device (kind);
 CREATE TABLE signature (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, dtype TEXT NOT NULL, text TEXT NOT NULL);
 CREATE TABLE point (
@@ -31,7 +31,7 @@ CREATE TABLE link (
   spread REAL NOT NULL, repeats INTEGER NOT NULL, updated INTEGER NOT NULL,
   PRIMARY KEY (a, b, both_ways, bytes)) WITHOUT ROWID;
 )";
-constexpr sqlite::Format kFormat{"profile store", 0x6d6f746c, 2, kSchema};  // "motl"
+constexpr sqlite::Format kFormat{"profile store", 0x6d6f746c, 3, kSchema};  // "motl"
 
 std::int64_t id_of(Statement& insert, Statement& select, const std::string& key) {
   insert.run();
@@ -61,10 +61,11 @@ std::int64_t device_id(Database& database, const Profile& profile, std::int64_t 
   const std::int64_t id = select.integer(0);
   if (profile.device) {
     Statement(database,
-              "UPDATE device SET pass_seconds = ?, pass_bytes_per_second = ?, "
+              "UPDATE device SET pass_seconds = ?, pass_bytes_per_second = ?, dispatch_seconds = ?, "
               "context_bytes = max(?, ifnull(context_bytes, 0)) WHERE id = ?")
         .bind(profile.device->pass.value)
         .bind(profile.device->pass_rate.value)
+        .bind(profile.device->dispatch.value)
         .bind(profile.device->context.value)
         .bind(id)
         .run();
@@ -126,10 +127,11 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
   const std::lock_guard lock(mutex_);
   const std::set<std::string> wanted(signatures.begin(), signatures.end());
   std::vector<Profile> result;
-  Statement devices(*database_,
-                    "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, context_bytes, "
-                    "pass_seconds IS NOT NULL, message_seconds, message_work_seconds, message_work_seconds_per_byte, "
-                    "message_seconds IS NOT NULL FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
+  Statement devices(
+      *database_,
+      "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, context_bytes, "
+      "pass_seconds IS NOT NULL, message_seconds, message_work_seconds, message_work_seconds_per_byte, "
+      "message_seconds IS NOT NULL, dispatch_seconds FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
   devices.bind(kind);
   Statement points(*database_,
                    "SELECT p.origin, s.hash, s.text, s.dtype, p.batch, p.seconds, p.spread, p.kept, p.workspace, "
@@ -140,7 +142,8 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
     profile.fingerprint = {kind, devices.text(1), static_cast<int>(devices.integer(2)), devices.text(3),
                            devices.text(4)};
     if (devices.integer(8) != 0) {
-      profile.device = {Seconds(devices.real(5)), BytesPerSecond(devices.real(6)), Bytes(devices.integer(7))};
+      profile.device = {Seconds(devices.real(5)), BytesPerSecond(devices.real(6)), Bytes(devices.integer(7)),
+                        Seconds(devices.real(13))};
     }
     if (devices.integer(12) != 0) {
       profile.messages = {Seconds(devices.real(9)), Seconds(devices.real(10)), Seconds(devices.real(11))};

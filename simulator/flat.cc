@@ -62,6 +62,7 @@ class FlatBuilder {
 
   void time(const Program& program) {
     double busy = 0;
+    const double dispatch = costs_.dispatch(program.device).value;
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
       const Instruction& instruction = program.instructions[i];
       const std::int32_t index = flat_.first[program_] + static_cast<std::int32_t>(i);
@@ -69,6 +70,7 @@ class FlatBuilder {
       step.program = program_;
       step.stream = stream_of(instruction.kind);
       step.seconds = seconds(program, instruction, flat_.op_memory[index]);
+      if (step.stream == Stream::kCompute) step.seconds += dispatch;
       if (step.stream == Stream::kCompute || step.stream == Stream::kCollective) busy += step.seconds;
       if (instruction.kind == InstructionKind::kSend) {
         const auto bytes = static_cast<double>(program.values[instruction.inputs[0]].bytes.value);

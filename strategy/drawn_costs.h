@@ -30,6 +30,7 @@ class DrawnCosts : public CostModel {
 
   OpCost op(OpId op, DeviceIndex device, std::int64_t batch) const override;
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override { return costs_.memory_pass(device, bytes); }
+  Seconds dispatch(DeviceIndex device) const override { return costs_.dispatch(device); }
   MessageCosts messages(DeviceIndex device) const override { return costs_.messages(device); }
   Bytes context(DeviceIndex device) const override { return costs_.context(device); }
   AllocatorKind allocator(DeviceIndex device) const override { return costs_.allocator(device); }

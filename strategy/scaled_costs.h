@@ -26,6 +26,7 @@ class ScaledCosts : public CostModel {
   Seconds memory_pass(DeviceIndex device, Bytes bytes) const override {
     return costs_.memory_pass(device, bytes) / speeds_[device];
   }
+  Seconds dispatch(DeviceIndex device) const override { return costs_.dispatch(device) / speeds_[device]; }
   MessageCosts messages(DeviceIndex device) const override {
     const MessageCosts costs = costs_.messages(device);
     const double speed = speeds_[device];

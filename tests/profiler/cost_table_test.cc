@@ -127,7 +127,7 @@ TEST_F(CostTableTest, NewSoftwareFallsBackOnTheOld) {
 
 TEST_F(CostTableTest, DeviceCostsAreMeasuredOrNominal) {
   Profile measured = profile("T4", "layer1.mm", {point(8, 0.25)});
-  measured.device = {Seconds(1e-6), BytesPerSecond(1e9), Bytes(77)};
+  measured.device = {Seconds(1e-6), BytesPerSecond(1e9), Bytes(77), Seconds(4e-6)};
   measured.messages = {Seconds(2e-6), Seconds(3e-6), Seconds(1e-9)};
   store_.add(measured);
   const CostTable costs(graph_, cluster({"T4", "cpu"}), &store_);
@@ -138,6 +138,7 @@ TEST_F(CostTableTest, DeviceCostsAreMeasuredOrNominal) {
   EXPECT_EQ(costs.messages(1).overhead, find_kind("cpu")->message);
   EXPECT_EQ(costs.messages(1).work, Seconds(0));
   EXPECT_EQ(costs.context(0).value, 77);
+  EXPECT_EQ(costs.dispatch(0), Seconds(4e-6));
   EXPECT_EQ(costs.context(1), find_kind("cpu")->context);
   // 10 GB/s at 0.8, read and written: 4 GB/s.
   EXPECT_DOUBLE_EQ(costs.memory_pass(1, Bytes(4'000'000)).value, find_kind("cpu")->launch.value + 1e-3);

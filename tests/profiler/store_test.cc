@@ -37,7 +37,7 @@ class ProfileStoreTest : public testing::Test {
 
 TEST_F(ProfileStoreTest, KeepsWhatIsAdded) {
   Profile whole = profile(0.5);
-  whole.device = {Seconds(1e-6), BytesPerSecond(5e9), Bytes(1000)};
+  whole.device = {Seconds(1e-6), BytesPerSecond(5e9), Bytes(1000), Seconds(3e-6)};
   whole.messages = {Seconds(2e-5), Seconds(1e-5), Seconds(2e-9)};
   ProfileStore(file()).add(whole);
   const std::vector<Profile> found = ProfileStore(file()).profiles("T4", {"abc"});
@@ -70,7 +70,7 @@ TEST_F(ProfileStoreTest, TheLargestContextIsKept) {
   ProfileStore store(":memory:");
   Profile made = profile(0.5);
   for (const std::int64_t context : {1000, 3000, 2000}) {
-    made.device = {Seconds(1e-6), BytesPerSecond(5e9), Bytes(context)};
+    made.device = {Seconds(1e-6), BytesPerSecond(5e9), Bytes(context), {}};
     store.add(made);
   }
   EXPECT_EQ(store.profiles("T4", {"abc"})[0].device->context.value, 3000);

@@ -28,6 +28,7 @@ class HandCosts : public CostModel {
     return {Seconds(entry.seconds), Seconds(0), Bytes(entry.kept), Bytes(entry.workspace), entry.measured};
   }
   Seconds memory_pass(DeviceIndex, Bytes bytes) const override { return Seconds(static_cast<double>(bytes.value)); }
+  Seconds dispatch(DeviceIndex) const override { return Seconds(dispatch_seconds); }
   MessageCosts messages(DeviceIndex) const override {
     return {Seconds(overhead), Seconds(work), Seconds(work_per_byte)};
   }
@@ -35,6 +36,7 @@ class HandCosts : public CostModel {
   AllocatorKind allocator(DeviceIndex) const override { return kind; }
 
   std::vector<Entry> ops;
+  double dispatch_seconds = 0;
   double overhead = 0;
   double work = 0;
   double work_per_byte = 0;

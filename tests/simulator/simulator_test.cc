@@ -35,6 +35,18 @@ TEST_F(SimulatorTest, AChainOnOneDeviceTakesTheSumOfItsOps) {
   EXPECT_DOUBLE_EQ(result.busy[0].value, 9);
 }
 
+TEST_F(SimulatorTest, DispatchComesBeforeEveryInstructionThatComputes) {
+  HandBuilt h(star({1, 1}));
+  h.costs.dispatch_seconds = 0.5;
+  const ValueId a = h.value(0, "a", 2), b = h.value(0, "b", 2);
+  h.compute(0, h.op({2}), {}, {a});
+  h.add(0, {.kind = InstructionKind::kScale, .inputs = {a}, .outputs = {b}, .releases = {a}});
+  h.transfer(0, b, 1);
+  const SimulationResult result = h.run();
+  expect_times(result, 0, 1, 2.5, 5);  // a pass of 2 B at 1 B/s
+  expect_times(result, 0, 2, 5, 7);    // no instruction of the compute stream
+}
+
 TEST_F(SimulatorTest, ATransferTakesOverheadsLatencyAndBytesOverBandwidth) {
   HandBuilt h(star({1, 1}, Bytes(1000), Seconds(0.25)));
   h.costs.overhead = 0.5;
