@@ -1,7 +1,6 @@
 #include "agent/data.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -81,6 +80,11 @@ Dataset::Dataset(const std::filesystem::path& folder, const Graph& graph, std::i
   }
 }
 
+const MappedFile& Dataset::Array::mapped() const {
+  const auto* const npy = std::get_if<MappedFile>(&file);
+  return npy != nullptr ? *npy : std::get<SafetensorsFile>(file).file();
+}
+
 Dataset::Array Dataset::open_npy(const std::filesystem::path& path) {
   MappedFile file(path);
   const NamedTensor tensor = parse_npy(path, file.bytes());
@@ -130,7 +134,7 @@ void Dataset::read(std::size_t input, std::int64_t iteration, std::int64_t begin
   const Array& array = arrays_.at(input);
   if (!array.per_sample) {
     MOTLEY_CHECK(out.size() == array.tensor.bytes.size(), "room for an input");
-    std::memcpy(out.data(), array.tensor.bytes.data(), out.size());
+    array.mapped().copy(array.tensor.bytes, out);
     return;
   }
   MOTLEY_CHECK(0 <= begin && begin <= end && end <= batch_, "samples of a batch");
@@ -144,11 +148,10 @@ void Dataset::read(std::size_t input, std::int64_t iteration, std::int64_t begin
     std::copy(start, start + (end - begin), samples.begin());
   }
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    std::memcpy(out.data() + i * array.sample_bytes,
-                array.tensor.bytes.data() + static_cast<std::size_t>(samples[i]) * array.sample_bytes,
-                array.sample_bytes);
+    const std::size_t place = static_cast<std::size_t>(samples[i]) * array.sample_bytes;
+    array.mapped().copy(array.tensor.bytes.subspan(place, array.sample_bytes),
+                        out.subspan(i * array.sample_bytes, array.sample_bytes));
   }
-  give_back(array.tensor.bytes);
 }
 
 }  // namespace motley

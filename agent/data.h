@@ -1,9 +1,9 @@
 #pragma once
 
-// Training data: a folder of one array per model input, NAME.npy or NAME.safetensors (docs/data.md), memory-mapped.
-// The first dimension of an array counts samples. Each epoch visits the samples in an order made of the seed and the
-// epoch alone, in global batches of one size; what is left over at the end of an epoch is dropped. A worker reads its
-// range of samples of each global batch, so the batches are the same whatever the plan.
+// Training data: a folder of one array per model input, NAME.npy or NAME.safetensors (docs/data.md), read where it
+// lies. The first dimension of an array counts samples. Each epoch visits the samples in an order made of the seed and
+// the epoch alone, in global batches of one size; what is left over at the end of an epoch is dropped. A worker reads
+// its range of samples of each global batch, so the batches are the same whatever the plan.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +45,8 @@ class Dataset {
     NamedTensor tensor;
     bool per_sample = true;
     std::size_t sample_bytes = 0;
+
+    const MappedFile& mapped() const;
   };
   static Array open_npy(const std::filesystem::path& path);
   static Array open_safetensors(const std::filesystem::path& path, const std::string& input);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 
 namespace motley {
 
@@ -18,12 +19,19 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // Pages that were read through bytes() count as the process's memory until the system wants them back, with many
+  // around them that nobody read. This copies a part of bytes() without such. Throws Error(kUnavailable) naming the
+  // path.
+  void copy(std::span<const std::byte> part, std::span<std::byte> to) const;
+  // Takes the pages within a part of bytes() out of the process; who reads them again gets them from the file.
+  static void give_back(std::span<const std::byte> part);
+
  private:
+  void close();
+
+  std::string path_;
+  int file_ = -1;
   std::span<const std::byte> bytes_;
 };
-
-// Pages of a mapped file that were read count as the process's memory until the system takes them back. This gives back
-// those that lie within `bytes` as a whole; whoever reads them again gets them from the file.
-void give_back(std::span<const std::byte> bytes);
 
 }  // namespace motley

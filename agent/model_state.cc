@@ -74,7 +74,7 @@ void ModelState::load_checkpoint(const std::filesystem::path& checkpoint) {
                                                 "': it is of another model or optimizer, or holds weights alone");
     }
     set(static_cast<ValueId>(i), *found, checkpoint.string());
-    give_back(found->bytes);
+    MappedFile::give_back(found->bytes);
   }
 }
 

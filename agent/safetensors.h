@@ -36,6 +36,7 @@ class SafetensorsFile {
   const std::vector<NamedTensor>& tensors() const { return tensors_; }  // by place in the file
   const NamedTensor* find(const std::string& name) const;               // nullptr when it is not there
   const Metadata& metadata() const { return metadata_; }
+  const MappedFile& file() const { return file_; }
 
  private:
   std::string path_;

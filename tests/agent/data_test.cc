@@ -150,5 +150,13 @@ np.save("y.npy", np.ones(4 << 20, np.int64))
   EXPECT_LT(file_pages() - before, 256);  // of the 8,192 pages of y
 }
 
+TEST_F(DatasetTest, AFileThatBecomesShorterIsTold) {
+  save();
+  Dataset data = open(10);
+  std::filesystem::resize_file(folder_ / "y.npy", 130);  // no data behind the header
+  const std::string message = support::error_of([&] { labels(data, 0, 0, 10); }, ErrorKind::kUnavailable);
+  EXPECT_THAT(message, HasSubstr("y.npy: cannot be read (it has become shorter)"));
+}
+
 }  // namespace
 }  // namespace motley
