@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 
 #include "agent/worker_process.h"
 
@@ -11,27 +12,47 @@ namespace motley {
 namespace {
 
 constexpr std::size_t kChunk = 1 << 20;
-constexpr Seconds kPoll{0.1};  // how soon a caller that has gone is noticed
+constexpr Seconds kPoll{0.1};   // how soon a caller that has gone is noticed
+constexpr Seconds kSoon{0.01};  // how soon that a file was taken
 
 void within(grpc::ClientContext& context, Seconds time) {
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::milliseconds(static_cast<int>(time.value * 1000)));
 }
 
-// A job's name is the coordinator's word: it must not lead out of our folder.
-std::filesystem::path job_folder(const std::filesystem::path& state, const std::string& job) {
-  if (job.empty() || job.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz-") != std::string::npos) {
-    throw Error(ErrorKind::kInvalidInput, "'" + job + "' cannot be a job's name");
+// What a worker saves until the coordinator has taken it; gone when the worker's task is over, however it ends.
+class WorkerFolder {
+ public:
+  WorkerFolder(const std::filesystem::path& state, const proto::WorkerTask& task) {
+    // A job's name is the coordinator's word: it must not lead out of our folder.
+    if (task.job().empty() ||
+        task.job().find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz-") != std::string::npos) {
+      throw Error(ErrorKind::kInvalidInput, "'" + task.job() + "' cannot be a job's name");
+    }
+    path_ = state / "jobs" / (task.job() + "." + std::to_string(task.meeting().rank()));
+    std::filesystem::create_directories(path_);
   }
-  return state / "jobs" / job;
-}
+  ~WorkerFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  WorkerFolder(const WorkerFolder&) = delete;
+  WorkerFolder& operator=(const WorkerFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 }  // namespace
 
 Agent::Agent(proto::NodeDescription node, AgentOptions options)
     : node_(std::move(node)),
       options_(std::move(options)),
+      state_(options_.state),
       blobs_(options_.blobs.empty() ? options_.state / "blobs" : options_.blobs) {
+  std::filesystem::remove_all(state_.path() / "jobs");  // of an agent that was killed
   server_ = start_server(options_.listen, {this});
   const std::string port = server_.address.substr(server_.address.rfind(':'));
   node_.set_address(options_.advertise.empty() ? server_.address : options_.advertise + port);
@@ -125,10 +146,10 @@ grpc::Status Agent::Run(grpc::ServerContext* context, const proto::RunRequest* r
                         grpc::ServerWriter<proto::WorkerEvent>* writer) {
   try {
     proto::WorkerTask task = request->task();
+    std::optional<WorkerFolder> folder;
     if (task.has_train()) {
-      const auto folder = job_folder(options_.state, task.job());
-      std::filesystem::create_directories(folder);
-      task.mutable_train()->set_output(folder.string());
+      folder.emplace(state_.path(), task);
+      task.mutable_train()->set_output(folder->path().string());
       task.mutable_train()->set_model(fetch(request->model_hash()));
       if (!request->checkpoint_hash().empty()) task.mutable_train()->set_checkpoint(fetch(request->checkpoint_hash()));
     }
@@ -141,6 +162,13 @@ grpc::Status Agent::Run(grpc::ServerContext* context, const proto::RunRequest* r
   }
 }
 
+void Agent::wait_until_taken(grpc::ServerContext* context, const std::string& folder) {
+  std::error_code failure;
+  while (!folder.empty() && !std::filesystem::is_empty(folder, failure) && !failure) {
+    if (context->IsCancelled() || !pause(kSoon)) return;
+  }
+}
+
 void Agent::run(grpc::ServerContext* context, const proto::WorkerTask& task,
                 grpc::ServerWriter<proto::WorkerEvent>* writer) {
   const std::string& device = task.device().name();
@@ -148,6 +176,7 @@ void Agent::run(grpc::ServerContext* context, const proto::WorkerTask& task,
   spdlog::info("job {}: started a worker for {}", task.job(), device);
   while (true) {
     const auto event = worker.next(kPoll);
+    if (event && event->has_ended() && event->ended().ok()) wait_until_taken(context, task.train().output());
     if (context->IsCancelled() || ending_ || (event && !writer->Write(*event))) {
       spdlog::info("job {}: ending the worker of {}", task.job(), device);
       worker.stop();
@@ -180,11 +209,8 @@ grpc::Status Agent::ReadFile(grpc::ServerContext*, const proto::ReadFileRequest*
     chunk.set_data(buffer.data(), static_cast<std::size_t>(file.gcount()));
     if (!writer->Write(chunk)) return {grpc::StatusCode::CANCELLED, "the reader has gone"};
   }
-  if (request->remove()) {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-    std::filesystem::remove(path.parent_path(), ignored);  // when it was the job's last file
-  }
+  std::error_code ignored;
+  if (request->remove()) std::filesystem::remove(path, ignored);
   return grpc::Status::OK;
 }
 

@@ -14,6 +14,7 @@
 #include "agent/blobs.h"
 #include "agent/process.h"
 #include "agent/rpc.h"
+#include "base/file.h"
 #include "proto/agent_service.grpc.pb.h"
 #include "proto/coordinator_service.grpc.pb.h"
 
@@ -23,7 +24,7 @@ struct AgentOptions {
   std::string listen = "127.0.0.1:0";
   std::string advertise;        // "HOST" by which others reach it; empty: the one of `listen`
   std::string coordinator;      // address; empty: none, for tests
-  std::filesystem::path state;  // folder for files of jobs
+  std::filesystem::path state;  // folder for files of jobs, this agent's alone
   std::filesystem::path blobs;  // models and checkpoints; empty: in `state`
   Bytes blob_limit = kBlobLimit;
   std::string worker_program;  // motley-worker's path
@@ -32,7 +33,7 @@ struct AgentOptions {
 class Agent : public proto::Agent::Service {
  public:
   // Starts to serve and, in the background, to register until the coordinator answers. `node` lacks only its address.
-  // Throws Error(kUnavailable) when it cannot listen.
+  // Throws Error(kUnavailable) when it cannot listen, or another has its state folder.
   Agent(proto::NodeDescription node, AgentOptions options);
   ~Agent() override;  // ends all workers, tells the coordinator
 
@@ -49,11 +50,13 @@ class Agent : public proto::Agent::Service {
  private:
   void stay_registered();
   void run(grpc::ServerContext* context, const proto::WorkerTask& task, grpc::ServerWriter<proto::WorkerEvent>* writer);
-  std::string fetch(const std::string& hash);  // returns its path
-  bool pause(Seconds time);                    // false when the agent ends
+  void wait_until_taken(grpc::ServerContext* context, const std::string& folder);  // all that was saved there
+  std::string fetch(const std::string& hash);                                      // returns its path
+  bool pause(Seconds time);                                                        // false when the agent ends
 
   proto::NodeDescription node_;
   const AgentOptions options_;
+  const LockedFolder state_;
   Blobs blobs_;
   Spawner spawner_;
   std::unique_ptr<proto::Coordinator::Stub> coordinator_;

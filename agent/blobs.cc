@@ -1,19 +1,15 @@
 #include "agent/blobs.h"
 
 #include <openssl/evp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <fstream>
 #include <vector>
 
 #include "agent/mapped_file.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace motley {
 namespace {
@@ -51,11 +47,7 @@ std::string sha256_of_file(const std::filesystem::path& path) {
   return hash.hex();
 }
 
-Blobs::Blobs(std::filesystem::path folder) : folder_(std::move(folder)) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder_, failure);
-  if (failure) throw Error(ErrorKind::kUnavailable, folder_.string() + ": cannot be made (" + failure.message() + ")");
-}
+Blobs::Blobs(std::filesystem::path folder) : folder_(std::move(folder)) { make_output_folder(folder_); }
 
 std::filesystem::path Blobs::path(const std::string& hash) const {
   if (hash.size() != 64 ||
@@ -96,42 +88,28 @@ void Blobs::trim(Bytes limit, const std::set<std::string>& needed) const {
 }
 
 struct Blobs::Writer::State {
-  std::filesystem::path path;
-  std::filesystem::path half;
+  HalfFile file;
   std::string hash;
-  std::ofstream stream;
   Sha256 sum;
 };
 
-Blobs::Writer::Writer(const Blobs& blobs, std::string hash) : state_(std::make_unique<State>()) {
-  static std::atomic<int> counter{0};  // two writers of one process may write the same blob
-  state_->path = blobs.path(hash);
-  state_->hash = std::move(hash);
-  state_->half = state_->path.string() + ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
-  state_->stream.open(state_->half, std::ios::binary);
-}
+Blobs::Writer::Writer(const Blobs& blobs, const std::string& hash)
+    : state_(new State{HalfFile(blobs.path(hash)), hash, {}}) {}
 
-Blobs::Writer::~Writer() {
-  std::error_code ignored;
-  std::filesystem::remove(state_->half, ignored);
-}
+Blobs::Writer::~Writer() = default;
 
 void Blobs::Writer::append(std::string_view data) {
   state_->sum.add(data.data(), data.size());
-  if (!state_->stream.write(data.data(), static_cast<std::streamsize>(data.size()))) {
-    throw Error(ErrorKind::kUnavailable, state_->half.string() + ": cannot be written (" + std::strerror(errno) + ")");
-  }
+  state_->file.write(data);
 }
 
 void Blobs::Writer::finish() {
-  state_->stream.close();
-  if (!state_->stream) throw Error(ErrorKind::kUnavailable, state_->half.string() + ": cannot be written");
   const std::string found = state_->sum.hex();
   if (found != state_->hash) {
     throw Error(ErrorKind::kInvalidInput,
                 "a file arrived damaged: its hash is " + found + " instead of " + state_->hash);
   }
-  std::filesystem::rename(state_->half, state_->path);
+  state_->file.finish();
 }
 
 }  // namespace motley

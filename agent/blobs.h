@@ -34,7 +34,7 @@ class Blobs {
   // A blob that arrives in pieces. Gone without trace unless finished.
   class Writer {
    public:
-    Writer(const Blobs& blobs, std::string hash);
+    Writer(const Blobs& blobs, const std::string& hash);
     ~Writer();
     void append(std::string_view data);  // throws Error(kUnavailable) when the disk is full
     void finish();                       // throws Error(kInvalidInput) when the content has another hash

@@ -1,17 +1,14 @@
 #include "agent/safetensors.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace motley {
 namespace {
@@ -42,45 +39,6 @@ std::optional<std::uint64_t> byte_count(DType dtype, const std::vector<std::int6
   }
   return count;
 }
-
-// A file that is being written beside its final path; gone again unless finished.
-class HalfFile {
- public:
-  explicit HalfFile(const std::filesystem::path& path)
-      : path_(path), half_(path.string() + ".tmp" + std::to_string(::getpid())) {
-    file_ = ::open(half_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file_ < 0) fail();
-  }
-  ~HalfFile() {
-    if (file_ >= 0) ::close(file_);
-    if (!finished_) ::unlink(half_.c_str());
-  }
-  HalfFile(const HalfFile&) = delete;
-
-  void write(const void* data, std::size_t size) {
-    const char* next = static_cast<const char*>(data);
-    while (size > 0) {
-      const ssize_t written = ::write(file_, next, size);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      next += written;
-      size -= static_cast<std::size_t>(written);
-    }
-  }
-  void finish() {
-    if (::fsync(file_) != 0 || ::rename(half_.c_str(), path_.c_str()) != 0) fail();
-    finished_ = true;
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Error(ErrorKind::kUnavailable, path_.string() + ": cannot be written (" + std::strerror(errno) + ")");
-  }
-  std::filesystem::path path_;
-  std::string half_;
-  int file_ = -1;
-  bool finished_ = false;
-};
 
 }  // namespace
 
@@ -162,12 +120,12 @@ void write_safetensors(const std::filesystem::path& path, std::vector<NamedTenso
   const std::uint64_t header_size = text.size();
 
   HalfFile file(path);
-  file.write(&header_size, sizeof header_size);
-  file.write(text.data(), text.size());
+  file.write({reinterpret_cast<const char*>(&header_size), sizeof header_size});
+  file.write(text);
   for (const NamedTensor& tensor : tensors) {
     const std::span<const std::byte> bytes = bytes_of(tensor);
     MOTLEY_CHECK(byte_count(tensor.dtype, tensor.shape) == bytes.size(), "bytes of " + tensor.name);
-    file.write(bytes.data(), bytes.size());
+    file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   file.finish();
 }

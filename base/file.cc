@@ -1,11 +1,16 @@
 #include "base/file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
 
@@ -24,10 +29,7 @@ bool is_special(const std::filesystem::path& path) {
   throw Error(ErrorKind::kUnavailable, path.string() + ": cannot be written (" + why + ")");
 }
 
-// Where the new content of `path` waits to be whole.
-std::filesystem::path half_of(const std::filesystem::path& path) {
-  return path.string() + ".tmp" + std::to_string(::getpid());
-}
+constexpr const char* kHalf = ".half";
 
 // Of a link, the file that it leads to is replaced, not the link.
 std::filesystem::path behind_link(const std::filesystem::path& path) {
@@ -51,34 +53,88 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  const bool in_place = is_special(path);
-  const std::filesystem::path whole = in_place ? path : behind_link(path);
-  const std::filesystem::path written = in_place ? path : half_of(whole);
-  std::ofstream stream(written, std::ios::binary);
-  stream.write(content.data(), static_cast<std::streamsize>(content.size()));
-  stream.close();
-  if (in_place && stream) return;
-  std::error_code failure;
-  if (stream) std::filesystem::rename(written, whole, failure);
-  if (stream && !failure) return;
-  const std::string why = failure ? failure.message() : std::strerror(errno);
-  if (!in_place) std::filesystem::remove(written, failure);
-  refuse(path, why);
+  if (is_special(path)) {
+    std::ofstream stream(path, std::ios::binary);
+    stream.write(content.data(), static_cast<std::streamsize>(content.size()));
+    stream.close();
+    if (!stream) refuse(path, std::strerror(errno));
+    return;
+  }
+  HalfFile file(behind_link(path));
+  file.write(content);
+  file.finish();
 }
 
 void check_can_write(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) refuse(path, "this is a folder, a file is wanted");
-  if (is_special(path)) return;
-  const std::filesystem::path half = half_of(behind_link(path));
-  if (!std::ofstream(half)) refuse(path, std::strerror(errno));
-  std::filesystem::remove(half);
+  if (!is_special(path)) static_cast<void>(HalfFile(behind_link(path)));
 }
 
 void make_output_folder(const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error(ErrorKind::kUnavailable, folder.string() + ": cannot be made (" + failure.message() + ")");
+  remove_left_halves(folder);
   check_can_write(folder / "output");
 }
+
+HalfFile::HalfFile(std::filesystem::path whole) : whole_(std::move(whole)) {
+  static std::atomic<int> counter{0};  // a process may write the same file twice at once
+  while (true) {
+    half_ = whole_.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + kHalf;
+    file_ = ::open(half_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file_ < 0) fail();
+    ::flock(file_, LOCK_EX);
+    struct stat status {};
+    if (::fstat(file_, &status) != 0 || status.st_nlink > 0) return;
+    ::close(file_);  // somebody took it for one that was left
+  }
+}
+
+HalfFile::HalfFile(HalfFile&& other) noexcept
+    : whole_(std::move(other.whole_)), half_(std::exchange(other.half_, {})), file_(std::exchange(other.file_, -1)) {}
+
+HalfFile::~HalfFile() {
+  if (!half_.empty()) ::unlink(half_.c_str());
+  if (file_ >= 0) ::close(file_);
+}
+
+void HalfFile::write(std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file_, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail();
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void HalfFile::finish() {
+  if (::fsync(file_) != 0 || ::rename(half_.c_str(), whole_.c_str()) != 0) fail();
+  half_.clear();
+}
+
+void HalfFile::fail() const { refuse(whole_, std::strerror(errno)); }
+
+void remove_left_halves(const std::filesystem::path& folder) {
+  std::error_code ignored;  // another process may remove them, too
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() != kHalf || !entry.is_regular_file(ignored)) continue;
+    const int file = ::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    ::close(file);
+  }
+}
+
+LockedFolder::LockedFolder(std::filesystem::path folder) : path_(std::move(folder)) {
+  make_output_folder(path_);
+  file_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file_ < 0) refuse(path_, std::strerror(errno));
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;  // not all file systems can
+  ::close(file_);
+  throw Error(ErrorKind::kUnavailable, path_.string() + ": another process keeps its state there");
+}
+
+LockedFolder::~LockedFolder() { ::close(file_); }
 
 }  // namespace motley

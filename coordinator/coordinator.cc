@@ -35,22 +35,18 @@ grpc::Status answer(const Body& body) {
   }
 }
 
-// The folder, which is there then.
-std::filesystem::path made(const std::filesystem::path& folder) {
-  make_output_folder(folder);
-  return folder;
-}
-
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options, const Clock& clock, Launcher& launcher)
     : options_(std::move(options)),
       clock_(clock),
       launcher_(launcher),
-      blobs_(options_.blobs.empty() ? made(options_.state) / "blobs" : options_.blobs),
-      store_(made(options_.state) / "coordinator.sqlite"),
-      profiles_((options_.profiles.empty() ? options_.state / "profiles.sqlite" : options_.profiles).string()),
+      state_(options_.state),
+      blobs_(options_.blobs.empty() ? state_.path() / "blobs" : options_.blobs),
+      store_(state_.path() / "coordinator.sqlite"),
+      profiles_((options_.profiles.empty() ? state_.path() / "profiles.sqlite" : options_.profiles).string()),
       nodes_(clock, options_.heartbeat * options_.missed_heartbeats) {
+  for (const std::string& output : store_.outputs()) remove_left_halves(output);
   server_ = start_server(options_.listen, {this, &key_values_});
   const auto port = server_.address.substr(server_.address.rfind(':'));
   address_ = options_.advertise.empty() ? server_.address : options_.advertise + port;

@@ -14,6 +14,7 @@
 
 #include "agent/blobs.h"
 #include "agent/rpc.h"
+#include "base/file.h"
 #include "coordinator/clock.h"
 #include "coordinator/job_context.h"
 #include "coordinator/job_log.h"
@@ -28,7 +29,7 @@ namespace motley {
 struct CoordinatorOptions {
   std::string listen = "127.0.0.1:0";
   std::string advertise;        // "HOST" by which workers reach it; empty: the one of `listen`
-  std::filesystem::path state;  // folder; made if it is not there
+  std::filesystem::path state;  // folder, this coordinator's alone; made if it is not there
   std::filesystem::path blobs;  // models and checkpoints; empty: in `state`
   Bytes blob_limit = kBlobLimit;
   std::filesystem::path profiles;  // the profile store; empty: in `state`
@@ -80,6 +81,7 @@ class Coordinator : public proto::Coordinator::Service {
   const CoordinatorOptions options_;
   const Clock& clock_;
   Launcher& launcher_;
+  const LockedFolder state_;
   Blobs blobs_;
   JobStore store_;
   ProfileStore profiles_;

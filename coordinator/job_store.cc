@@ -24,6 +24,13 @@ constexpr sqlite::Format kFormat{"coordinator's store", 0x6d6f7463, 1, kTables};
 
 JobStore::JobStore(const std::filesystem::path& path)
     : database_(std::make_unique<sqlite::Database>(path.string(), kFormat)) {
+  Statement stopped(*database_, "SELECT spec FROM jobs WHERE state < ?");
+  stopped.bind(std::int64_t{proto::STATE_DONE});
+  while (stopped.step()) {
+    proto::JobSpec spec;
+    spec.ParseFromString(stopped.text(0));
+    if (!spec.output().empty()) outputs_.push_back(spec.output());
+  }
   Statement(*database_, "UPDATE jobs SET state = ?, message = ? WHERE state < ?")
       .bind(std::int64_t{proto::STATE_FAILED})
       .bind("the coordinator stopped while the job was under way")

@@ -20,8 +20,8 @@ class Database;
 class JobStore {
  public:
   // Opens or makes the file; ":memory:" keeps nothing. Jobs that were under way when the coordinator stopped have
-  // failed. Throws Error naming the file when it cannot be opened, is something else, or another version made it
-  // (base/sqlite.h).
+  // failed; outputs() are the folders that they wrote to. Throws Error naming the file when it cannot be opened, is
+  // something else, or another version made it (base/sqlite.h).
   explicit JobStore(const std::filesystem::path& path);
   ~JobStore();
   JobStore(const JobStore&) = delete;
@@ -30,12 +30,14 @@ class JobStore {
   void set_state(std::int64_t job, proto::JobState state, const std::string& message);
   void set_iteration(std::int64_t job, std::int64_t iteration);
   std::vector<proto::JobStatus> jobs() const;  // by number
+  const std::vector<std::string>& outputs() const { return outputs_; }
 
   void remember(const proto::NodeDescription& node, double heard);
   std::vector<proto::NodeDescription> nodes() const;  // by name, all that ever registered
 
  private:
   std::unique_ptr<sqlite::Database> database_;
+  std::vector<std::string> outputs_;
   mutable std::mutex mutex_;
 };
 

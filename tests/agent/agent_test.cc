@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <functional>
+#include <thread>
 
 #include "agent/devices.h"
 #include "agent/program.h"
@@ -86,20 +88,69 @@ TEST_F(AgentTest, RefusesWhatLeadsOutOfItsFolder) {
   EXPECT_THAT(reader->Finish().error_message(), HasSubstr("is not a file of a job"));
 }
 
-TEST_F(AgentTest, GivesAFileAndRemovesIt) {
-  start("exit 0");
-  std::filesystem::create_directories(folder_ / "state/jobs/job-1");
-  write_file_atomically(folder_ / "state/jobs/job-1/part", "content");
-  proto::ReadFileRequest read;
-  read.set_path((folder_ / "state/jobs/job-1/part").string());
-  read.set_remove(true);
-  grpc::ClientContext context;
-  const auto reader = stub_->ReadFile(&context, read);
+// Tells that it is done, and leaves a file behind, as a worker does that has saved its weights.
+constexpr const char* kSaves = R"(echo content > "${0%worker}state/jobs/job-1.0/part"
+printf '\004\0\0\0\132\002\010\001' >&3)";
+
+TEST_F(AgentTest, AWorkersTaskLastsUntilWhatItSavedWasTaken) {
+  start(kSaves);
+  std::filesystem::create_directories(folder_ / "state/blobs");
+  const std::string hash(64, '0');
+  write_file_atomically(folder_ / "state/blobs" / hash, "model");
+  proto::RunRequest request;
+  request.set_model_hash(hash);
+  request.mutable_task()->set_job("job-1");
+  request.mutable_task()->mutable_train();
+  const std::filesystem::path part = folder_ / "state/jobs/job-1.0/part";
   std::string content;
-  for (proto::FileChunk chunk; reader->Read(&chunk);) content += chunk.data();
-  EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(content, "content");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "state/jobs/job-1"));
+  std::thread taker([&] {
+    while (!std::filesystem::exists(part)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    proto::ReadFileRequest read;
+    read.set_path(part.string());
+    read.set_remove(true);
+    grpc::ClientContext context;
+    const auto reader = stub_->ReadFile(&context, read);
+    for (proto::FileChunk chunk; reader->Read(&chunk);) content += chunk.data();
+    EXPECT_TRUE(reader->Finish().ok());
+  });
+  bool taken = false;
+  EXPECT_TRUE(run(request, [&](const proto::WorkerEvent& event) {
+                taken = event.has_ended() && event.ended().ok() && !std::filesystem::exists(part);
+              }).ok());
+  taker.join();
+  EXPECT_TRUE(taken);
+  EXPECT_EQ(content, "content\n");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "state/jobs"));
+}
+
+TEST_F(AgentTest, WhatNobodyTakesIsGoneWithTheCaller) {
+  start(kSaves);
+  std::filesystem::create_directories(folder_ / "state/blobs");
+  write_file_atomically(folder_ / "state/blobs" / std::string(64, '0'), "model");
+  proto::RunRequest request;
+  request.set_model_hash(std::string(64, '0'));
+  request.mutable_task()->set_job("job-1");
+  request.mutable_task()->mutable_train();
+  grpc::ClientContext context;
+  const auto reader = stub_->Run(&context, request);
+  while (!std::filesystem::exists(folder_ / "state/jobs/job-1.0/part")) ::usleep(1000);
+  context.TryCancel();
+  reader->Finish();
+  for (int i = 0; i < 500 && !std::filesystem::is_empty(folder_ / "state/jobs"); ++i) ::usleep(10'000);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "state/jobs"));
+}
+
+TEST_F(AgentTest, ItsStateIsItsOwn) {
+  std::filesystem::create_directories(folder_ / "state/jobs/job-7.0");  // of one that was killed
+  start("exit 0");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "state/jobs"));
+  EXPECT_THAT(support::error_of([&] {
+                AgentOptions options;
+                options.state = folder_ / "state";
+                Agent second({}, options);
+              }),
+              HasSubstr("state: another process keeps its state there"));
 }
 
 TEST(DevicesTest, ANodesNameIsAWord) {

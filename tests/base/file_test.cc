@@ -1,7 +1,10 @@
 #include "base/file.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <thread>
@@ -52,6 +55,55 @@ TEST(File, TellsBeforehandWhatCannotBeWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(folder / "a" / "b"));
   EXPECT_THAT(support::error_of([&] { make_output_folder(folder / "old"); }), HasSubstr("old: cannot be made"));
   EXPECT_THAT(support::error_of([&] { make_output_folder("/proc"); }), HasSubstr("cannot be written"));
+}
+
+std::size_t files_in(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(HalfFile, IsGoneUnlessFinished) {
+  const TemporaryFolder folder;
+  {
+    HalfFile file(folder / "x");
+    file.write("content");
+    EXPECT_EQ(read_file(file.path()), "content");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  HalfFile file(folder / "x");
+  file.write("content");
+  EXPECT_FALSE(std::filesystem::exists(folder / "x"));
+  file.finish();
+  EXPECT_EQ(read_file(folder / "x"), "content");
+  EXPECT_EQ(files_in(folder.path()), 1U);
+}
+
+TEST(HalfFile, ThatOfAKilledProcessIsRemovedAndNoOther) {
+  const TemporaryFolder folder;
+  const pid_t writer = ::fork();
+  if (writer == 0) {
+    HalfFile file(folder / "x");
+    file.write("content");
+    ::pause();
+  }
+  while (files_in(folder.path()) < 1) ::usleep(1000);
+  ::kill(writer, SIGKILL);
+  ::waitpid(writer, nullptr, 0);
+  HalfFile mine(folder / "y");
+  EXPECT_EQ(files_in(folder.path()), 2U);
+  make_output_folder(folder.path());
+  EXPECT_EQ(files_in(folder.path()), 1U);
+  mine.finish();
+  EXPECT_TRUE(std::filesystem::exists(folder / "y"));
+}
+
+TEST(LockedFolder, IsOneProcesssAlone) {
+  const TemporaryFolder folder;
+  {
+    const LockedFolder first(folder / "state");
+    EXPECT_THAT(support::error_of([&] { LockedFolder second(folder / "state"); }, ErrorKind::kUnavailable),
+                HasSubstr("state: another process keeps its state there"));
+  }
+  const LockedFolder second(folder / "state");
 }
 
 TEST(File, LinkStaysALink) {

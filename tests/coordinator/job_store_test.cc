@@ -46,8 +46,12 @@ TEST_F(JobStoreTest, RemembersJobs) {
 }
 
 TEST_F(JobStoreTest, WhatWasUnderWayHasFailed) {
-  JobStore(path()).add(spec("gpt2"), 1);
-  const auto jobs = JobStore(path()).jobs();
+  proto::JobSpec saving = spec("gpt2");
+  saving.set_output("/out");
+  JobStore(path()).add(saving, 1);
+  const JobStore store(path());
+  EXPECT_THAT(store.outputs(), testing::ElementsAre("/out"));
+  const auto jobs = store.jobs();
   EXPECT_EQ(jobs.at(0).state(), proto::STATE_FAILED);
   EXPECT_THAT(jobs.at(0).message(), testing::HasSubstr("stopped while the job was under way"));
 }
