@@ -7,15 +7,11 @@
 namespace motley {
 namespace {
 
-std::string peer_name(const proto::NodeDescription& node) {
-  return "the agent of node " + node.name() + " at " + node.address();
-}
-
 class GrpcWorker : public LaunchedWorker {
  public:
   GrpcWorker(const proto::NodeDescription& node, const proto::RunRequest& request,
              std::function<void(proto::WorkerEvent)> on_event)
-      : peer_(peer_name(node)),
+      : node_(node),
         device_(request.task().device().name()),
         on_event_(std::move(on_event)),
         stub_(proto::Agent::NewStub(make_channel(node.address()))),
@@ -41,14 +37,15 @@ class GrpcWorker : public LaunchedWorker {
     proto::WorkerEvent event;
     event.set_device(device_);
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE || status.ok()) {
-      event.mutable_ended()->set_last_words(peer_ + " no longer answers: it died, or its node is down");
+      event.mutable_ended()->set_last_words(AgentLost(node_).what());
+      event.mutable_ended()->set_agent_lost(true);
     } else {
       event.mutable_ended()->set_last_words(status.error_message());
     }
     on_event_(event);
   }
 
-  std::string peer_;
+  proto::NodeDescription node_;
   std::string device_;
   std::function<void(proto::WorkerEvent)> on_event_;
   std::unique_ptr<proto::Agent::Stub> stub_;
@@ -72,8 +69,16 @@ class GrpcLauncher : public Launcher {
     request.set_remove(true);
     grpc::ClientContext context;
     const auto reader = stub->ReadFile(&context, request);
-    for (proto::FileChunk chunk; reader->Read(&chunk);) on_data(chunk.data());
-    throw_unless_ok(reader->Finish(), peer_name(node));
+    try {
+      for (proto::FileChunk chunk; reader->Read(&chunk);) on_data(chunk.data());
+    } catch (...) {
+      context.TryCancel();
+      reader->Finish();
+      throw;
+    }
+    const grpc::Status status = reader->Finish();
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) throw AgentLost(node);
+    throw_unless_ok(status, "the agent of node " + node.name());
   }
 };
 

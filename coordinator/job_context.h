@@ -41,7 +41,7 @@ struct JobContext {
   Graph graph;  // of the spec
 
   Launcher& launcher;
-  const NodeRegistry& nodes;
+  NodeRegistry& nodes;
   ProfileStore& profiles;
   MeasuredOnce& measured;
   KeyValueService& key_values;

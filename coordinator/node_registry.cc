@@ -23,14 +23,15 @@ std::string NodeRegistry::add(const proto::NodeDescription& node) {
                                               known->second.description.address() + ": give this one another --name");
   }
   Entry& entry = nodes_[node.name()];
-  entry = {node, node.name() + "#" + std::to_string(++sessions_), clock_.now()};
-  return entry.session;
+  entry = {node, clock_.now()};
+  entry.description.set_session(node.name() + "#" + std::to_string(++sessions_));
+  return entry.description.session();
 }
 
 bool NodeRegistry::heartbeat(const std::string& node, const std::string& session) {
   const std::scoped_lock lock(mutex_);
   const auto known = nodes_.find(node);
-  if (known == nodes_.end() || known->second.session != session) return false;
+  if (known == nodes_.end() || known->second.description.session() != session || known->second.lost) return false;
   known->second.last_heard = clock_.now();
   return true;
 }
@@ -38,7 +39,13 @@ bool NodeRegistry::heartbeat(const std::string& node, const std::string& session
 void NodeRegistry::remove(const std::string& node, const std::string& session) {
   const std::scoped_lock lock(mutex_);
   const auto known = nodes_.find(node);
-  if (known != nodes_.end() && known->second.session == session) nodes_.erase(known);
+  if (known != nodes_.end() && known->second.description.session() == session) nodes_.erase(known);
+}
+
+void NodeRegistry::lose(const std::string& node) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = nodes_.find(node);
+  if (known != nodes_.end()) known->second.lost = true;
 }
 
 std::vector<proto::NodeStatus> NodeRegistry::status() const {

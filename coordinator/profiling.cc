@@ -17,7 +17,7 @@ constexpr double kLinkBudget = 6;
 constexpr std::int64_t kLargestMessage = 16 << 20;
 constexpr double kMeetingTimeout = 30;
 
-std::string session_of(const UsedDevice& device) { return device.device.name() + "@" + device.node.address(); }
+std::string session_of(const UsedDevice& device) { return device.device.name() + "@" + device.node.session(); }
 
 std::vector<std::string> hashes_of(const Graph& graph) {
   std::vector<std::string> hashes;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 
@@ -99,34 +98,28 @@ class Collector {
     const std::string name = event.saved().final() ? "weights" : "step-" + std::to_string(event.saved().iteration());
     const auto used = std::find_if(context_.devices.begin(), context_.devices.end(),
                                    [&](const UsedDevice& one) { return one.device.name() == event.device(); });
-    auto& parts = parts_[name];
-    const auto part = folder / ("." + name + "." + std::to_string(parts.size()) + ".part");
-    parts.push_back(part);
-    std::ofstream file(part, std::ios::binary);
-    context_.launcher.take_file(used->node, event.saved().path(), [&](std::string_view data) {
-      file.write(data.data(), static_cast<std::streamsize>(data.size()));
-    });
-    file.close();
-    if (!file) throw Error(ErrorKind::kUnavailable, part.string() + ": cannot be written");
-    if (parts.size() < deployment_.programs.size()) return;
     const auto whole = folder / (name + ".safetensors");
-    join_parts(parts, whole, event.saved().iteration(), deployment_.graph_fingerprint);
-    for (const auto& done : parts) std::filesystem::remove(done);
+    auto& parts = parts_[name];
+    HalfFile& part = parts.emplace_back(whole);
+    try {
+      context_.launcher.take_file(used->node, event.saved().path(), [&](std::string_view data) {
+        if (context_.stop.stop_requested()) throw Cancelled();
+        part.write(data);
+      });
+    } catch (const AgentLost&) {
+      context_.nodes.lose(used->node.name());
+      throw;
+    }
+    if (parts.size() < deployment_.programs.size()) return;
+    std::vector<std::filesystem::path> paths;
+    for (const HalfFile& done : parts) paths.push_back(done.path());
+    join_parts(paths, whole, event.saved().iteration(), deployment_.graph_fingerprint);
     parts_.erase(name);
     proto::JobEvent told;
     told.set_saved(whole.string());
     context_.emit(std::move(told));
   }
 
- public:
-  ~Collector() {  // nothing half-written is left
-    std::error_code ignored;
-    for (const auto& [name, parts] : parts_) {
-      for (const auto& part : parts) std::filesystem::remove(part, ignored);
-    }
-  }
-
- private:
   const JobContext& context_;
   const Cluster& cluster_;
   const Deployment& deployment_;
@@ -135,7 +128,7 @@ class Collector {
   std::map<std::int64_t, std::pair<std::size_t, proto::IterationMetrics>> metrics_;
   std::map<std::int64_t, std::pair<std::size_t, proto::Timeline>> timelines_;
   std::vector<proto::Timeline> measured_;
-  std::map<std::string, std::vector<std::filesystem::path>> parts_;
+  std::map<std::string, std::vector<HalfFile>> parts_;  // never whole by themselves
 };
 
 proto::TrainTask train_task(const JobContext& context, const Deployment& deployment) {

@@ -11,7 +11,7 @@ constexpr std::chrono::milliseconds kMoment{1500};  // for peers' last words
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(Launcher& launcher, const NodeRegistry& nodes, std::stop_token stop)
+WorkerGroup::WorkerGroup(Launcher& launcher, NodeRegistry& nodes, std::stop_token stop)
     : launcher_(launcher), nodes_(nodes), stop_(std::move(stop)) {}
 
 WorkerGroup::~WorkerGroup() {
@@ -51,6 +51,7 @@ void WorkerGroup::note_end(const proto::WorkerEvent& event, std::vector<Failure>
   Member& member = members_.at(event.device());
   member.ended = true;
   if (event.ended().ok()) return;
+  if (event.ended().agent_lost()) nodes_.lose(member.node.name());  // so that the next job goes without it
   failures.push_back(
       {"the worker of " + member.device + " on node " + member.node.name() + " failed: " + event.ended().last_words(),
        !event.ended().peer_failed()});

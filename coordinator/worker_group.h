@@ -20,8 +20,8 @@ namespace motley {
 
 class WorkerGroup {
  public:
-  // `stop`: the job was cancelled. Nodes are watched in `nodes`.
-  WorkerGroup(Launcher& launcher, const NodeRegistry& nodes, std::stop_token stop);
+  // `stop`: the job was cancelled. Nodes are watched in `nodes`, which is told of those that are lost.
+  WorkerGroup(Launcher& launcher, NodeRegistry& nodes, std::stop_token stop);
   ~WorkerGroup();  // ends all workers
 
   void start(const proto::NodeDescription& node, const proto::RunRequest& request);
@@ -52,7 +52,7 @@ class WorkerGroup {
   bool all_ended() const;
 
   Launcher& launcher_;
-  const NodeRegistry& nodes_;
+  NodeRegistry& nodes_;
   std::stop_token stop_;
   std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -51,6 +51,7 @@ class CoordinatorTest : public testing::Test {
     const proto::WorkerTask& task = request.task();
     proto::WorkerEvent event;
     if (task.has_profile()) {
+      ++profiles_;
       event.mutable_profile()->mutable_fingerprint()->set_kind("cpu");
       auto& op = *event.mutable_profile()->add_ops();
       op.set_signature(signatures_of(small_model()).distinct[0].hash);
@@ -98,6 +99,7 @@ class CoordinatorTest : public testing::Test {
   ManualClock clock_;
   FakeLauncher launcher_;
   std::atomic<bool> hold_{false};
+  std::atomic<int> profiles_{0};  // taken
   std::string failure_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<CoordinatorClient> client_;
@@ -187,6 +189,15 @@ TEST_F(CoordinatorTest, AQueuedJobCanBeCancelled) {
   const auto job = client_->submit(spec());  // there is no node yet
   client_->cancel(job);
   EXPECT_THAT(end_of(job).message(), HasSubstr("cancelled before it began"));
+}
+
+TEST_F(CoordinatorTest, WhatWasMeasuredCountsUntilTheAgentRegistersAgain) {
+  add_node("a");
+  for (int job = 0; job < 2; ++job) end_of(client_->submit(spec()));
+  EXPECT_EQ(profiles_, 1);
+  add_node("a");  // restarted, perhaps with other devices
+  end_of(client_->submit(spec()));
+  EXPECT_EQ(profiles_, 2);
 }
 
 TEST_F(CoordinatorTest, RefusesWhatCannotRun) {

@@ -46,6 +46,15 @@ TEST_F(NodeRegistryTest, ARestartedAgentReplacesItself) {
   EXPECT_TRUE(registry_.is_alive("big"));
 }
 
+TEST_F(NodeRegistryTest, ALostNodeIsDeadUntilItRegistersAgain) {
+  const std::string session = registry_.add(node("big", "a:1"));
+  registry_.lose("big");
+  EXPECT_FALSE(registry_.is_alive("big"));
+  EXPECT_FALSE(registry_.heartbeat("big", session));  // it is told to register
+  registry_.add(node("big", "b:2"));
+  EXPECT_TRUE(registry_.is_alive("big"));
+}
+
 TEST_F(NodeRegistryTest, ANameIsOneLiveAgents) {
   registry_.add(node("big", "a:1"));
   EXPECT_THAT(error_of(node("big", "b:2")),

@@ -70,6 +70,21 @@ TEST_F(WorkerGroupTest, ALostMessageIsNotTheCause) {
   EXPECT_EQ(run(), "the worker of b/0 on node b failed: killed");
 }
 
+TEST_F(WorkerGroupTest, ABrokenStreamLosesTheNode) {
+  launcher_.script = [](const auto& request, const auto&, const auto& stopped) {
+    if (request.task().device().name() == "a/0") {
+      proto::Ended ended = FakeLauncher::failed("the agent no longer answers");
+      ended.set_agent_lost(true);
+      return ended;
+    }
+    FakeLauncher::wait(stopped);
+    return FakeLauncher::done();
+  };
+  EXPECT_THAT(run(), HasSubstr("the agent no longer answers"));
+  EXPECT_FALSE(registry_.is_alive("a"));
+  EXPECT_TRUE(registry_.is_alive("b"));
+}
+
 TEST_F(WorkerGroupTest, ASilentNodeIsLost) {
   launcher_.script = [&](const auto& request, const auto&, const auto& stopped) {
     if (request.task().device().name() == "a/0") clock_.advance(Seconds{6});
