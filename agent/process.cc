@@ -1,7 +1,6 @@
 #include "agent/process.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,10 +41,10 @@ struct Pipe {
 };
 
 // Between fork and exec only what is safe in a signal handler may be called.
-[[noreturn]] void become(char* const* arguments, char* const* environment, pid_t parent, int input, int output,
-                         int events, int failure) {
+[[noreturn]] void become(char* const* arguments, pid_t parent, int on_parents_death, int input, int output, int events,
+                         int failure) {
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_PDEATHSIG, on_parents_death);
   if (::getppid() != parent) ::_exit(127);  // it died before we asked
   // Above 3 first, so that none of them is overwritten before it is used.
   input = ::fcntl(input, F_DUPFD_CLOEXEC, 10);
@@ -60,7 +59,7 @@ struct Pipe {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
-  ::execve(arguments[0], arguments, environment);
+  ::execve(arguments[0], arguments, environ);
   const int error = errno;
   [[maybe_unused]] const ssize_t told = ::write(failure, &error, sizeof error);
   ::_exit(127);
@@ -135,18 +134,9 @@ void Spawner::run() {
   }
 }
 
-std::unique_ptr<Child> Spawner::start(const std::vector<std::string>& arguments,
-                                      const std::map<std::string, std::string>& environment) {
+std::unique_ptr<Child> Spawner::start(const std::vector<std::string>& arguments, int on_our_death) {
   std::vector<std::string> argument_texts = arguments;
-  std::vector<std::string> environment_texts;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    if (!environment.contains(text.substr(0, text.find('=')))) environment_texts.push_back(text);
-  }
-  for (const auto& [name, value] : environment)
-    environment_texts.push_back(std::string(name).append("=").append(value));
   const auto argument_pointers = pointers(argument_texts);
-  const auto environment_pointers = pointers(environment_texts);
 
   Pipe input;
   Pipe output;
@@ -161,8 +151,7 @@ std::unique_ptr<Child> Spawner::start(const std::vector<std::string>& arguments,
     work_ = [&] {
       pid = ::fork();
       if (pid == 0) {
-        become(argument_pointers.data(), environment_pointers.data(), parent, input.read, output.write, events.write,
-               failure.write);
+        become(argument_pointers.data(), parent, on_our_death, input.read, output.write, events.write, failure.write);
       }
       forked.set_value();
     };

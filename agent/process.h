@@ -1,13 +1,13 @@
 #pragma once
 
-// Child processes that never outlive us. Each leads a process group of its own, and the kernel kills it when this
+// Child processes that never outlive us. Each leads a process group of its own, and the kernel ends it when this
 // process dies, however it dies (PR_SET_PDEATHSIG).
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -65,9 +65,9 @@ class Spawner {
   ~Spawner();
 
   // `arguments[0]` is the program's path. Throws Error(kUnavailable) naming it when it cannot be started.
-  // `environment` adds to, or overrides, our own.
-  std::unique_ptr<Child> start(const std::vector<std::string>& arguments,
-                               const std::map<std::string, std::string>& environment = {});
+  // `on_our_death` is the signal that it gets when this process dies: SIGTERM for one that has to clean up, and is sure
+  // to end.
+  std::unique_ptr<Child> start(const std::vector<std::string>& arguments, int on_our_death = SIGKILL);
 
  private:
   void run();

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 
 namespace motley {
 namespace {
+
+constexpr unsigned kLongestEnd = 15;  // seconds
 
 sigset_t ending_signals() {
   sigset_t signals;
@@ -117,9 +120,9 @@ void take_signals() {
 void wait_for_signal(const std::function<bool()>& done) {
   const sigset_t signals = ending_signals();
   const timespec poll{0, 200'000'000};
-  while (!done()) {
-    if (::sigtimedwait(&signals, nullptr, &poll) > 0) return;
+  while (!done() && ::sigtimedwait(&signals, nullptr, &poll) <= 0) {
   }
+  ::alarm(kLongestEnd);  // its signal kills: nobody else may be there to do so
 }
 
 int guarded_main(const std::string& name, const std::function<int()>& body) {

@@ -22,7 +22,8 @@ void add_blob_limit(CLI::App& app, Bytes& limit);
 
 // Call first, on the main thread: SIGINT and SIGTERM no longer end the process but are for wait_for_signal.
 void take_signals();
-// Waits for SIGINT or SIGTERM, or until `done` is true (asked a few times a second).
+// Waits for SIGINT or SIGTERM, or until `done` is true (asked a few times a second). From then on the program has some
+// seconds to end by itself.
 void wait_for_signal(const std::function<bool()>& done = [] { return false; });
 
 // Runs a program's body: an Error is told as "NAME: message" and becomes exit code 1.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "agent/option_checks.h"
@@ -30,25 +29,11 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   command.add_flag("--verbose", options.verbose, "show the daemons' logs");
 }
 
-Session::StateFolder::StateFolder() {
-  std::error_code failure;
-  std::string name = (std::filesystem::temp_directory_path(failure) / "motley-XXXXXX").string();
-  if (failure || ::mkdtemp(name.data()) == nullptr) {
-    throw Error(ErrorKind::kUnavailable, name + ": cannot be made; set TMPDIR to a folder that can be written");
-  }
-  path = name;
-}
-
-Session::StateFolder::~StateFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
 Session::Session(const SessionOptions& options) {
   if (options.coordinator.empty()) {
     state_ = std::make_unique<StateFolder>();
     LocalClusterOptions local;
-    local.state = state_->path;
+    local.state = state_->path();
     local.profiles = std::filesystem::absolute(options.profiles);
     make_output_folder(local.profiles.parent_path());
     local.verbose = options.verbose;
@@ -63,14 +48,30 @@ Session::Session(const SessionOptions& options) {
 }
 
 void Session::run(const proto::JobSpec& spec, const std::function<void(const proto::JobEvent&)>& on_event) {
-  const std::int64_t job = client_->submit(spec);
-  const std::stop_callback cancel(interrupt_.token(), [&] { client_->cancel(job); });
-  const proto::JobEnd end = client_->watch(job, [&](const proto::JobEvent& event) {
-    on_event(event);
-    return true;
-  });
-  clear_progress();
-  if (end.state() != proto::STATE_DONE) throw Error(ErrorKind::kUnavailable, end.message());
+  const auto watch = [&] {
+    const std::int64_t job = client_->submit(spec);
+    const std::stop_callback cancel(interrupt_.token(), [&] {
+      try {
+        client_->cancel(job);
+      } catch (const Error&) {
+        // It does not answer: the watcher is about to tell.
+      }
+    });
+    const auto tell = [&](const proto::JobEvent& event) {
+      on_event(event);
+      return true;
+    };
+    const proto::JobEnd end = client_->watch(job, tell, true);
+    clear_progress();
+    if (end.state() != proto::STATE_DONE) throw Error(ErrorKind::kUnavailable, end.message());
+  };
+  try {
+    watch();
+  } catch (const Error& error) {
+    const std::string lost = local_ && !interrupted() ? local_->lost() : "";
+    if (lost.empty()) throw;
+    throw Error(error.kind(), std::string(error.what()) + "\n" + lost);
+  }
 }
 
 proto::JobSpec job_on(const Session& session, const std::string& model, const Graph& graph, std::int64_t batch) {

@@ -4,13 +4,13 @@
 // ends with this object. Ctrl-C cancels the job at hand.
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/state_folder.h"
 #include "coordinator/client.h"
 #include "coordinator/local_cluster.h"
 #include "graph/graph.h"
@@ -36,19 +36,12 @@ class Session {
   bool interrupted() const { return interrupt_.token().stop_requested(); }
 
   // Submits a job and hands its events to `on_event` until it ends. Throws Error with the job's own message when it
-  // failed or was cancelled.
+  // failed or was cancelled. The job ends with this process, however that ends.
   void run(const proto::JobSpec& spec, const std::function<void(const proto::JobEvent&)>& on_event);
 
  private:
-  struct StateFolder {  // of a cluster in place; removed at the end
-    StateFolder();
-    ~StateFolder();
-    StateFolder(const StateFolder&) = delete;
-    std::filesystem::path path;
-  };
-
   Interrupt interrupt_;
-  std::unique_ptr<StateFolder> state_;
+  std::unique_ptr<StateFolder> state_;  // of a cluster in place
   std::unique_ptr<LocalCluster> local_;
   std::unique_ptr<CoordinatorClient> client_;
 };

@@ -77,11 +77,12 @@ std::int64_t CoordinatorClient::submit(const proto::JobSpec& spec) const {
   return response.job();
 }
 
-proto::JobEnd CoordinatorClient::watch(std::int64_t job,
-                                       const std::function<bool(const proto::JobEvent&)>& on_event) const {
+proto::JobEnd CoordinatorClient::watch(std::int64_t job, const std::function<bool(const proto::JobEvent&)>& on_event,
+                                       bool ends_with_watcher) const {
   grpc::ClientContext context;
   proto::JobRequest request;
   request.set_job(job);
+  request.set_ends_with_watcher(ends_with_watcher);
   const auto reader = stub_->Watch(&context, request);
   for (proto::JobEvent event; reader->Read(&event);) {
     if (event.has_end()) return event.end();

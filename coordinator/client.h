@@ -25,8 +25,10 @@ class CoordinatorClient {
 
   std::int64_t submit(const proto::JobSpec& spec) const;
   // Calls `on_event` for all of the job's events from its first one, until its end, which is returned. When `on_event`
-  // returns false, stops watching at once and returns nothing ended: a JobEnd in STATE_QUEUED.
-  proto::JobEnd watch(std::int64_t job, const std::function<bool(const proto::JobEvent&)>& on_event) const;
+  // returns false, stops watching at once and returns nothing ended: a JobEnd in STATE_QUEUED. `ends_with_watcher`: a
+  // job whose watcher leaves, or dies, is cancelled.
+  proto::JobEnd watch(std::int64_t job, const std::function<bool(const proto::JobEvent&)>& on_event,
+                      bool ends_with_watcher = false) const;
   void cancel(std::int64_t job) const;
   proto::StatusResponse status() const;
 

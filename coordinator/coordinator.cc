@@ -286,22 +286,27 @@ grpc::Status Coordinator::Watch(grpc::ServerContext* context, const proto::JobRe
     }
     for (std::size_t place = 0; !context->IsCancelled();) {
       const auto event = log->next(place, kPoll);
-      if (event && (!writer->Write(*event) || event->has_end())) return;
+      if (!event) continue;
+      if (!writer->Write(*event)) break;
+      if (event->has_end()) return;
     }
+    if (request->ends_with_watcher()) cancel(request->job());
   });
 }
 
+void Coordinator::cancel(std::int64_t number) {
+  const std::scoped_lock lock(mutex_);
+  const auto job = jobs_.find(number);
+  if (job == jobs_.end()) throw Error(ErrorKind::kNotFound, "there is no job " + std::to_string(number));
+  job->second.stop.request_stop();
+  if (!job->second.started && !job->second.ended) {
+    end(job->second, proto::STATE_CANCELLED, "the job was cancelled before it began");
+    schedule();
+  }
+}
+
 grpc::Status Coordinator::Cancel(grpc::ServerContext*, const proto::JobRequest* request, proto::Empty*) {
-  return answer([&] {
-    const std::scoped_lock lock(mutex_);
-    const auto job = jobs_.find(request->job());
-    if (job == jobs_.end()) throw Error(ErrorKind::kNotFound, "there is no job " + std::to_string(request->job()));
-    job->second.stop.request_stop();
-    if (!job->second.started && !job->second.ended) {
-      end(job->second, proto::STATE_CANCELLED, "the job was cancelled before it began");
-      schedule();
-    }
-  });
+  return answer([&] { cancel(request->job()); });
 }
 
 grpc::Status Coordinator::Status(grpc::ServerContext*, const proto::Empty*, proto::StatusResponse* response) {

@@ -74,6 +74,7 @@ class Coordinator : public proto::Coordinator::Service {
   void schedule();                                                       // starts what can start; holds mutex_
   std::vector<UsedDevice> devices_of(const proto::JobSpec& spec) const;  // empty when not all are there
   void run(Job& job, std::vector<UsedDevice> devices);
+  void cancel(std::int64_t number);
   void end(Job& job, proto::JobState state, const std::string& message);
   void forget_old_jobs();
   void trim_blobs();  // keeps what jobs that have not ended need

@@ -105,13 +105,18 @@ struct LocalCluster::Daemon {
       const bool gone = child->wait_for(Seconds{0.02});
       if (!gone && std::chrono::steady_clock::now() < end) continue;
       if (gone) std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for its last lines
-      std::string words;
-      const std::scoped_lock lock(mutex);
-      for (const std::string& line : last_lines) words += "\n  " + line;
       throw Error(ErrorKind::kUnavailable,
-                  name + (gone ? " ended before it could serve:" : " does not begin to serve:") + words);
+                  name + (gone ? " ended before it could serve:" : " does not begin to serve:") + words());
     }
     return read_file(address_file);
+  }
+
+  // Its last lines.
+  std::string words() {
+    std::string words;
+    const std::scoped_lock lock(mutex);
+    for (const std::string& line : last_lines) words += "\n  " + line;
+    return words;
   }
 };
 
@@ -162,11 +167,20 @@ LocalCluster::Daemon& LocalCluster::start(const std::string& name, const std::ve
   std::filesystem::remove(daemon->address_file);
   auto command = arguments;
   command.insert(command.end(), {"--address-file", daemon->address_file.string()});
-  daemon->child = spawner_.start(command);
+  daemon->child = spawner_.start(command, SIGTERM);
   daemon->reader =
       std::thread([raw = daemon.get(), log = state.string() + ".log", verbose] { raw->read(log, verbose); });
   daemons_.push_back(std::move(daemon));
   return *daemons_.back();
+}
+
+std::string LocalCluster::lost() const {
+  for (const auto& daemon : daemons_) {
+    // Its connections break a moment before its end is known.
+    if (!daemon->child->wait_for(Seconds{0.05})) continue;
+    return daemon->name + " ended by " + to_string(daemon->child->wait()) + "; its last words:" + daemon->words();
+  }
+  return "";
 }
 
 std::vector<pid_t> LocalCluster::processes() const {

@@ -1,7 +1,8 @@
 #pragma once
 
 // A coordinator and agents as child processes of this one: what `motley run` uses when no coordinator is named. All of
-// them, and the workers that they start, end with the object, and with this process, however it ends.
+// them, and the workers that they start, end with the object, and with this process, however it ends: then they get
+// SIGTERM, so that they leave nothing half-written.
 
 #include <filesystem>
 #include <memory>
@@ -43,6 +44,8 @@ class LocalCluster {
   ~LocalCluster();
 
   const std::string& coordinator() const { return address_; }  // for CoordinatorClient
+  // Which of the programs has ended, how, and its last lines; empty while all are there.
+  std::string lost() const;
   // The processes, for tests and messages: the coordinator, then the agents in order.
   std::vector<pid_t> processes() const;
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 
 #include "base/error.h"
@@ -77,26 +78,28 @@ TEST_F(ProcessTest, AChildDiesWithItsParent) {
   const pid_t parent = ::fork();
   if (parent == 0) {
     Spawner spawner;
-    const auto child = spawner.start({"/bin/sleep", "100"});
-    const pid_t pid = child->pid();
-    [[maybe_unused]] const ssize_t told = ::write(ends[1], &pid, sizeof pid);
+    const auto killed = spawner.start({"/bin/sleep", "100"});
+    const auto asked = spawner.start(
+        {"/bin/sh", "-c",
+         "trap 'echo cleaned >&'" + std::to_string(ends[1]) + "'; exit' TERM; while true; do sleep 0.01; done"},
+        SIGTERM);
+    const std::array<pid_t, 2> pids{killed->pid(), asked->pid()};
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the trap
+    [[maybe_unused]] const ssize_t told = ::write(ends[1], pids.data(), sizeof pids);
     ::pause();
   }
-  pid_t child = 0;
-  ASSERT_EQ(::read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  ::close(ends[1]);
+  std::array<pid_t, 2> children{};
+  ASSERT_EQ(::read(ends[0], children.data(), sizeof children), static_cast<ssize_t>(sizeof children));
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
-  EXPECT_TRUE(gone(child));
+  for (const pid_t child : children) EXPECT_TRUE(gone(child));
+  EXPECT_EQ(read_all(ends[0]), "cleaned\n");
 }
 
 TEST_F(ProcessTest, NamesAProgramThatIsNotThere) {
   const std::string message = support::error_of([&] { spawner_.start({"/nowhere/program"}); });
   EXPECT_THAT(message, testing::HasSubstr("/nowhere/program: cannot be started (No such file"));
-}
-
-TEST_F(ProcessTest, TheEnvironmentIsAddedTo) {
-  const auto child = spawner_.start({"/bin/sh", "-c", "echo $NEW $HOME"}, {{"NEW", "1"}, {"HOME", "/other"}});
-  EXPECT_EQ(read_all(child->output()), "1 /other\n");
 }
 
 }  // namespace

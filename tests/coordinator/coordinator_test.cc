@@ -200,6 +200,18 @@ TEST_F(CoordinatorTest, WhatWasMeasuredCountsUntilTheAgentRegistersAgain) {
   EXPECT_EQ(profiles_, 2);
 }
 
+TEST_F(CoordinatorTest, AJobMayEndWithItsWatcher) {
+  add_node("a");
+  hold_ = true;
+  for (const bool ends : {false, true}) {
+    const auto job = client_->submit(spec());
+    client_->watch(
+        job, [](const proto::JobEvent& event) { return !event.has_metrics(); }, ends);
+    if (!ends) client_->cancel(job);
+    EXPECT_EQ(end_of(job).state(), proto::STATE_CANCELLED);
+  }
+}
+
 TEST_F(CoordinatorTest, RefusesWhatCannotRun) {
   add_node("a");
   EXPECT_EQ(error_of(spec({"b/0"})), "there is no device b/0; there are: a/0");

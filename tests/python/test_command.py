@@ -2,72 +2,13 @@
 
 import csv
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-MOTLEY = ROOT / "build" / "release" / "bin" / "motley"
-CLUSTER = """
-nodes:
-  - {name: big, devices: {kind: V100-16GB}}
-  - {name: small, devices: {kind: T4, count: 2}}
-switches: [tor]
-links:
-  - {between: [big, tor], bandwidth: 25Gbps, latency: 10us}
-  - {between: [small, tor], bandwidth: 10Gbps, latency: 10us}
-"""
-
-
-def motley(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(MOTLEY), *map(str, arguments)], capture_output=True, text=True, timeout=120)
-
-
-def result(*arguments: object) -> Any:
-    process = motley(*arguments, "--json")
-    assert process.returncode == 0, process.stderr
-    return json.loads(process.stdout)
-
-
-def refused(*arguments: object) -> str:
-    process = motley(*arguments)
-    assert process.returncode == 1, process.stdout + process.stderr
-    assert process.stdout == ""
-    return process.stderr
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small GPT-2, data for it, and a cluster."""
-    folder = tmp_path_factory.mktemp("command")
-    size = [
-        "--layers",
-        "1",
-        "--hidden",
-        "32",
-        "--heads",
-        "2",
-        "--sequence",
-        "16",
-        "--vocabulary",
-        "64",
-        "--dropout",
-        "0",
-    ]
-    export = [sys.executable, str(ROOT / "examples" / "gpt2.py"), *size, "-o", str(folder / "model.pt2")]
-    subprocess.run(export, check=True, capture_output=True)
-    (folder / "cluster.yaml").write_text(CLUSTER)
-    (folder / "data").mkdir()
-    np.save(folder / "data" / "input_ids.npy", np.random.default_rng(0).integers(0, 64, (256, 16)))
-    return folder
+from command import CLUSTER, ROOT, Daemons, agents, motley, refused, result
 
 
 def planning_on(folder: Path, cluster: str) -> list[object]:
@@ -254,11 +195,6 @@ def test_results_go_to_pipes_and_through_links(planning: list[object], folder: P
     assert "cannot be written" in refused("plan", *planning, "-o", folder / "nowhere" / "plan.yaml")
 
 
-def agents() -> list[object]:
-    speeds = {"a": 0.5, "b": 0.25}
-    return [x for name, speed in speeds.items() for x in ("--agent", f"name={name},speed={speed},devices=1,threads=1")]
-
-
 def test_run_is_refused_before_anything_starts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "state"
     state.mkdir()
@@ -308,36 +244,8 @@ def test_run_trains_on_two_agents(folder: Path) -> None:
     assert again["measured_seconds"] == found["measured_seconds"]
 
 
-@pytest.fixture
-def coordinator(tmp_path: Path) -> Iterator[str]:
-    """The address of a coordinator with two agents."""
-    programs: list[subprocess.Popen[bytes]] = []
-
-    def start(program: str, name: str, *options: object) -> str:
-        file = tmp_path / f"{name}.address"
-        files = ["--listen", "127.0.0.1:0", "--state", tmp_path / name, "--address-file", file]
-        command = [MOTLEY.parent / program, *files, *options]
-        programs.append(subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL))
-        deadline = time.monotonic() + 30
-        while not file.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return file.read_text()
-
-    try:
-        address = start("motley-coordinator", "coordinator")
-        for name, speed in {"a": 0.5, "b": 0.25}.items():
-            emulate = ["--emulate", f"speed={speed}", "--cpu-devices", 1, "--threads", 1]
-            start("motley-agent", name, "--name", name, "--coordinator", address, *emulate)
-        yield address
-    finally:
-        for program in programs:
-            program.terminate()
-        for program in programs:
-            program.wait(20)
-
-
-def test_plans_on_what_a_coordinator_measured(folder: Path, coordinator: str) -> None:
-    job = [folder / "model.pt2", "--coordinator", coordinator, "--batch", 8]
+def test_plans_on_what_a_coordinator_measured(folder: Path, daemons: Daemons) -> None:
+    job = [folder / "model.pt2", "--coordinator", daemons.address, "--batch", 8]
     plan = result("plan", *job, "--budget", 0.5, "-o", folder / "measured.yaml")
     assert plan["estimated_share"] == 0
     strategies = {entry["strategy"] for entry in result("compare", *job, "--budget", 0)}
@@ -346,10 +254,10 @@ def test_plans_on_what_a_coordinator_measured(folder: Path, coordinator: str) ->
     assert again["iteration_seconds"] == plan["iteration_seconds"]
 
 
-def test_plans_later_on_what_a_coordinator_measured(folder: Path, coordinator: str, tmp_path: Path) -> None:
+def test_plans_later_on_what_a_coordinator_measured(folder: Path, daemons: Daemons, tmp_path: Path) -> None:
     here = ["--profiles", tmp_path / "data" / "profiles.sqlite", "--batch", 8]
     found = tmp_path / "cluster.yaml"
-    result("profile", folder / "model.pt2", *here, "--coordinator", coordinator, "-o", found)
+    result("profile", folder / "model.pt2", *here, "--coordinator", daemons.address, "-o", found)
     assert (
         result("simulate", folder / "model.pt2", *here, "--cluster", found, "--strategy", "ev-ar")["estimated_share"]
         == 0
@@ -360,35 +268,3 @@ def test_a_plan_needs_one_cluster(planning: list[object], folder: Path) -> None:
     assert "--cluster FILE, or --coordinator" in refused("plan", folder / "model.pt2", "--batch", 8)
     both = motley("plan", *planning, "--coordinator", "127.0.0.1:1")
     assert both.returncode != 0 and "excludes" in both.stderr
-
-
-def test_interrupted_run_leaves_no_process(folder: Path) -> None:
-    run = ["run", folder / "model.pt2", "--batch", 12, "--data", folder / "data", "--iterations", 100000]
-    where = [*agents(), "--profiles", folder / "profiles.sqlite", "--strategy", "ev-ar"]
-    process = subprocess.Popen([str(MOTLEY), *map(str, run + where)], stderr=subprocess.PIPE)
-
-    def descendants() -> list[int]:
-        """By /proc: processes whose parents lead to ours."""
-        parents = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                except OSError:
-                    continue
-        found = {process.pid}
-        while more := {pid for pid, parent in parents.items() if parent in found} - found:
-            found |= more
-        return sorted(found - {process.pid})
-
-    deadline = time.monotonic() + 60
-    while len(descendants()) < 5 and time.monotonic() < deadline:  # a coordinator, two agents, two workers
-        time.sleep(0.1)
-    started = descendants()
-    assert len(started) >= 5
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) != 0
-    deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{pid}") for pid in started) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert [pid for pid in started if os.path.exists(f"/proc/{pid}")] == []
