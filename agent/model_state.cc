@@ -3,30 +3,18 @@
 #include <algorithm>
 #include <map>
 
+#include "agent/checkpoint.h"
 #include "base/error.h"
 #include "graph/pt2_file.h"
 
 namespace motley {
-namespace {
-
-bool is_saved(TensorRole role) {
-  return role == TensorRole::kParameter || role == TensorRole::kBuffer || role == TensorRole::kOptimizerState;
-}
-
-std::vector<std::int64_t> sizes_of(const Tensor& tensor) {
-  std::vector<std::int64_t> sizes;
-  for (const BatchExpr& size : tensor.shape) sizes.push_back(size.at(1));
-  return sizes;
-}
-
-}  // namespace
 
 std::vector<TensorId> saved_by(const Graph& graph, const Deployment& deployment, DeviceIndex device) {
   std::vector<char> seen(graph.tensors.size());
   std::vector<TensorId> mine;
   for (const Program& program : deployment.programs) {
     for (const Value& value : program.values) {
-      if (!value.persistent || seen[value.tensor] || !is_saved(graph.tensors[value.tensor].role)) continue;
+      if (!value.persistent || seen[value.tensor] || !is_kept(graph.tensors[value.tensor])) continue;
       seen[value.tensor] = 1;
       if (program.device == device) mine.push_back(value.tensor);
     }
@@ -38,11 +26,7 @@ ModelState::ModelState(const Graph& graph, const Program& program, Executor& exe
     : graph_(graph), program_(program), executor_(executor), handles_(program.values.size()) {}
 
 void ModelState::set(ValueId value, const NamedTensor& tensor, const std::string& source) {
-  const Tensor& expected = graph_.tensors[program_.values[value].tensor];
-  if (tensor.dtype != expected.dtype || tensor.shape != sizes_of(expected)) {
-    throw Error(ErrorKind::kInvalidInput, source + ": '" + expected.name +
-                                              "' has another shape or dtype than in the model: it is of another model");
-  }
+  check_stored(tensor, graph_.tensors[program_.values[value].tensor], source);
   handles_[value] = executor_.from_host({tensor.dtype, tensor.shape, tensor.bytes});
 }
 
@@ -67,7 +51,7 @@ void ModelState::load_checkpoint(const std::filesystem::path& checkpoint) {
   for (std::size_t i = 0; i < program_.values.size(); ++i) {
     if (!program_.values[i].persistent) continue;
     const Tensor& tensor = graph_.tensors[program_.values[i].tensor];
-    if (!is_saved(tensor.role)) continue;
+    if (!is_kept(tensor)) continue;
     const NamedTensor* found = file.find(tensor.name);
     if (found == nullptr) {
       throw Error(ErrorKind::kInvalidInput, checkpoint.string() + " has no tensor '" + tensor.name +

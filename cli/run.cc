@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "agent/checkpoint.h"
 #include "agent/data.h"
 #include "agent/option_checks.h"
 #include "base/error.h"
@@ -34,7 +35,7 @@ struct RunOptions {
   std::string output;
   std::int64_t checkpoint_every = 0;
   std::string resume;
-  std::int64_t first_iteration = 0;
+  std::int64_t first_iteration = 0;  // done before: by what is resumed
   std::string trace;
 };
 
@@ -49,7 +50,9 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       .add_option("--strategy", options.strategies,
                   "a strategy's name, a plan file, or \"search\"; with several, each runs in turn from the same start")
       ->capture_default_str();
-  command.add_option("--iterations", options.iterations, "how many")->check(at_least(1))->capture_default_str();
+  command.add_option("--iterations", options.iterations, "how many; after --resume, how many more")
+      ->check(at_least(1))
+      ->capture_default_str();
   add_headroom_option(command, options.headroom);
   command.add_option("--budget", options.budget, "seconds that the search may take")
       ->check(at_least(0))
@@ -63,17 +66,14 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->check(at_least(0))
       ->needs(output)
       ->capture_default_str();
-  CLI::Option* resume = command.add_option("--resume", options.resume, "a checkpoint to go on from");
-  command.add_option("--first-iteration", options.first_iteration, "iterations that the checkpoint has done")
-      ->check(at_least(0))
-      ->needs(resume)
-      ->capture_default_str();
+  command.add_option("--resume", options.resume, "a checkpoint to go on from (docs/checkpoint.md)");
   command.add_option("--trace", options.trace, "write predicted and measured timeline of the last strategy there");
 }
 
 // What would fail only after minutes of profiling.
-void check(const RunOptions& options, const Graph& graph) {
+void check(RunOptions& options, const Graph& graph) {
   check_batch(graph, options.batch);
+  if (!options.resume.empty()) options.first_iteration = check_checkpoint(options.resume, graph);
   // A coordinator elsewhere has data and output on its own machines.
   const bool here = options.session.coordinator.empty();
   if (here || std::filesystem::is_directory(options.data)) {

@@ -191,9 +191,9 @@ class Differentiation {
            at(gradient).shape == at(incoming).shape;
   }
 
-  TensorId state(TensorId parameter, const std::string& suffix, bool scalar) {
+  TensorId state(TensorId parameter, const std::string& what, bool scalar) {
     Tensor state;
-    state.name = at(parameter).name + suffix;
+    state.name = "optimizer." + at(parameter).name + "." + what;
     state.dtype = scalar ? DType::kFloat32 : at(parameter).dtype;
     if (!scalar) state.shape = at(parameter).shape;
     state.role = TensorRole::kOptimizerState;
@@ -213,13 +213,13 @@ class Differentiation {
     switch (optimizer.kind) {
       case OptimizerOptions::Kind::kSgd:
         op.target = "sgd";
-        if (optimizer.momentum != 0) states = {state(parameter, ".momentum", false)};
+        if (optimizer.momentum != 0) states = {state(parameter, "momentum_buffer", false)};
         break;
       case OptimizerOptions::Kind::kAdam:
       case OptimizerOptions::Kind::kAdamW:
         op.target = optimizer.kind == OptimizerOptions::Kind::kAdam ? "adam" : "adamw";
-        states = {state(parameter, ".exp_avg", false), state(parameter, ".exp_avg_sq", false),
-                  state(parameter, ".step", true)};
+        states = {state(parameter, "exp_avg", false), state(parameter, "exp_avg_sq", false),
+                  state(parameter, "step", true)};
         break;
     }
     op.inputs.insert(op.inputs.end(), states.begin(), states.end());

@@ -10,8 +10,9 @@
 // - Layouts: the gradient of a kSplit tensor is kSplit alike. That of a kIndependent tensor, and of a kPartialMean one
 //   (seeded with the replica's share), is kPartialSum. That of a kPartialSum one is the same on all replicas.
 // - A parameter that the loss does not depend on gets no gradient and no update, as in PyTorch.
-// - States: SGD with momentum "PARAMETER.momentum"; Adam and AdamW "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq" and the
-//   scalar "PARAMETER.step". The update's target is "sgd", "adam" or "adamw".
+// - States are named "optimizer.PARAMETER.STATE", STATE as PyTorch's optimizers call it: "momentum_buffer" of SGD with
+//   momentum; "exp_avg", "exp_avg_sq" and the scalar "step" of Adam and AdamW. The update's target is "sgd", "adam" or
+//   "adamw".
 
 #include "graph/graph.h"
 

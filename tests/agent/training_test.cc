@@ -195,7 +195,7 @@ TEST_F(TrainingTest, SavesTheModelsOwnWeights) {
   join_parts(outcome.weights, folder_ / "weights", kSteps, graph_.fingerprint);
   const SafetensorsFile reference(reference_);
   const SafetensorsFile weights(folder_ / "weights");
-  EXPECT_EQ(checkpoint_iteration(folder_ / "weights"), kSteps);
+  EXPECT_EQ(weights.metadata().at("iteration"), std::to_string(kSteps));
   std::size_t compared = 0;
   for (const NamedTensor& tensor : reference.tensors()) {
     if (!tensor.name.starts_with("weight.")) continue;
@@ -252,7 +252,6 @@ TEST_F(TrainingTest, RefusesAnotherModelsCheckpoint) {
           [&](int, proto::TrainTask& task) { task.set_checkpoint((folder_ / "other").string()); });
   });
   EXPECT_THAT(message, testing::HasSubstr("it is of another model or optimizer"));
-  EXPECT_THROW(checkpoint_iteration(folder_ / "other"), Error);
 }
 
 }  // namespace

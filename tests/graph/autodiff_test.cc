@@ -90,8 +90,10 @@ TEST_F(AutodiffTest, AdamHasTwoMomentsAndAStep) {
   train(mean(linear("lin", input("x", {kB, 2}), parameter("w", {2, 2}), kNone, {kB, 2})), adam);
   const Op& update = *find("w.update");
   EXPECT_EQ(update.target, "adam");
-  EXPECT_THAT(names(update.inputs), ElementsAre("w", "lin.d1", "w.exp_avg", "w.exp_avg_sq", "w.step"));
-  EXPECT_THAT(names(update.writes), ElementsAre("w", "w.exp_avg", "w.exp_avg_sq", "w.step"));
+  EXPECT_THAT(names(update.inputs),
+              ElementsAre("w", "lin.d1", "optimizer.w.exp_avg", "optimizer.w.exp_avg_sq", "optimizer.w.step"));
+  EXPECT_THAT(names(update.writes),
+              ElementsAre("w", "optimizer.w.exp_avg", "optimizer.w.exp_avg_sq", "optimizer.w.step"));
   EXPECT_EQ(graph.tensors[update.inputs[2]].shape, (Shape{2, 2}));
   EXPECT_EQ(graph.tensors[update.inputs[4]].shape, Shape{});
 }

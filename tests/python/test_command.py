@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import CLUSTER, ROOT, Daemons, agents, motley, refused, result
+from safetensors.numpy import load_file, save
 
 
 def planning_on(folder: Path, cluster: str) -> list[object]:
@@ -268,3 +269,53 @@ def test_a_plan_needs_one_cluster(planning: list[object], folder: Path) -> None:
     assert "--cluster FILE, or --coordinator" in refused("plan", folder / "model.pt2", "--batch", 8)
     both = motley("plan", *planning, "--coordinator", "127.0.0.1:1")
     assert both.returncode != 0 and "excludes" in both.stderr
+
+
+def test_a_run_goes_on_from_a_checkpoint(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The losses are those of a run in one piece; what cannot be gone on from is refused before anything starts."""
+    run = ["run", folder / "model.pt2", "--batch", 12, "--data", folder / "data", "--strategy", "ev-ar"]
+    run += [*agents(), "--profiles", folder / "profiles.sqlite", "--momentum", 0.9]
+    out = tmp_path / "out"
+    (whole,) = result(*run, "--iterations", 6, "--checkpoint-every", 3, "-o", out)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "step-3.safetensors",
+        "step-6.safetensors",
+        "weights.safetensors",
+    ]
+    (rest,) = result(*run, "--iterations", 3, "--resume", out / "step-3.safetensors")
+    assert rest["losses"] == pytest.approx(whole["losses"][3:], rel=1e-5)
+
+    state = tmp_path / "state"
+    state.mkdir()
+    monkeypatch.setenv("TMPDIR", str(state))
+    good = load_file(out / "step-3.safetensors")
+    metadata = {"format": "motley-checkpoint-1", "iteration": "3"}
+    name = "model.transformer.wpe.weight"
+    momentum = f"optimizer.{name}.momentum_buffer"
+    bad = {
+        "cannot be read (No such file": None,
+        "not a whole safetensors file": (out / "step-3.safetensors").read_bytes()[:-1],
+        "not a checkpoint of motley": save(good, {"format": "pt"}),
+        f"there is no '{name}' in it: it is of another model": save(
+            {key: value for key, value in good.items() if key != name}, metadata
+        ),
+        f"there is no '{momentum}' in it: it holds weights alone": save(
+            {key: value for key, value in good.items() if key != momentum}, metadata
+        ),
+        f"'{name}' is f32 [32, 16] there, but f32 [16, 32] in the model": save(
+            good | {name: np.zeros((32, 16), np.float32)}, metadata
+        ),
+        f"'{name}' is f64 [16, 32] there, but f32 [16, 32] in the model": save(
+            good | {name: np.zeros((16, 32))}, metadata
+        ),
+        "'another.weight' in it is not of this training": save(good | {"another.weight": np.zeros(3)}, metadata),
+    }
+    file = tmp_path / "bad.safetensors"
+    for says, content in bad.items():
+        if content is not None:
+            file.write_bytes(content)
+        message = refused(*run, "-o", tmp_path / "none", "--resume", file)
+        assert str(file) in message and says in message
+    assert "cannot be read (Is a directory)" in refused(*run, "--resume", out)
+    assert "holds weights alone" in refused(*run, "--resume", out / "weights.safetensors")
+    assert list(state.iterdir()) == [] and not (tmp_path / "none").exists()
