@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "cli/commands.h"
@@ -24,6 +25,7 @@ void add_compare_command(CLI::App& app) {
     } else {
       std::cout << comparison_table(evaluations, bench->cluster);
     }
+    end_unless(std::any_of(evaluations.begin(), evaluations.end(), [](const auto& one) { return one.feasible(); }));
   });
 }
 

@@ -24,6 +24,7 @@ void explain_plan(const ExplainOptions& options) {
       options.plan.empty() ? plan.chosen : bench->evaluator->evaluate(strategy_from(options.plan, *bench));
   std::cout << (options.model.json ? explanation_json(subject, plan, *bench->evaluator).dump(2) + "\n"
                                    : explanation(subject, plan, *bench->evaluator));
+  end_unless(subject.feasible());
 }
 
 Timeline predicted_anew(const TraceFile& trace, const ExplainOptions& options) {

@@ -161,4 +161,8 @@ Strategy strategy_from(const std::string& text, const Workbench& bench) {
   return baseline(text, bench.graph, bench.cluster, *bench.costs, bench.evaluator->batch());
 }
 
+void end_unless(bool fits) {
+  if (!fits) throw CLI::RuntimeError(2);
+}
+
 }  // namespace motley

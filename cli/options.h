@@ -67,4 +67,7 @@ bool names_plan_file(const std::string& strategy);
 // A strategy by name, or read from a plan file.
 Strategy strategy_from(const std::string& text, const Workbench& bench);
 
+// After the result was printed: the command's exit status is 2 when nothing fits (docs/json.md).
+void end_unless(bool fits);
+
 }  // namespace motley

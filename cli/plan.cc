@@ -28,7 +28,7 @@ void add_plan_command(CLI::App& app) {
     }
     std::cout << (options->model.json ? to_json(plan, bench->cluster).dump(2) + "\n"
                                       : plan_report(plan, *bench->evaluator));
-    if (!plan.feasible()) throw CLI::RuntimeError(2);
+    end_unless(plan.feasible());
   });
 }
 

@@ -63,6 +63,10 @@ void Session::run(const proto::JobSpec& spec, const std::function<void(const pro
     };
     const proto::JobEnd end = client_->watch(job, tell, true);
     clear_progress();
+    if (end.nothing_fits()) {
+      std::fprintf(stderr, "motley: %s\n", end.message().c_str());
+      end_unless(false);
+    }
     if (end.state() != proto::STATE_DONE) throw Error(ErrorKind::kUnavailable, end.message());
   };
   try {

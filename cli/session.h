@@ -36,7 +36,8 @@ class Session {
   bool interrupted() const { return interrupt_.token().stop_requested(); }
 
   // Submits a job and hands its events to `on_event` until it ends. Throws Error with the job's own message when it
-  // failed or was cancelled. The job ends with this process, however that ends.
+  // failed or was cancelled; of one for which nothing fits, tells it and ends the command (end_unless). The job ends
+  // with this process, however that ends.
   void run(const proto::JobSpec& spec, const std::function<void(const proto::JobEvent&)>& on_event);
 
  private:

@@ -1,6 +1,5 @@
 #include <iostream>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -39,8 +38,7 @@ void add_simulate_command(CLI::App& app) {
   command->callback([options] {
     const auto bench = make_workbench(*options);
     const Evaluation evaluation = bench->evaluator->evaluate(strategy_from(options->strategy, *bench));
-    if (!options->trace.empty()) {
-      if (evaluation.not_compilable) throw Error(ErrorKind::kInvalidInput, *evaluation.not_compilable);
+    if (!options->trace.empty() && !evaluation.not_compilable) {
       write_trace(*bench, evaluation.strategy, options->trace);
     }
     if (options->model.json) {
@@ -50,6 +48,7 @@ void add_simulate_command(CLI::App& app) {
                 << device_table(evaluation, *bench->evaluator) << "\n"
                 << memory_table(evaluation, bench->cluster);
     }
+    end_unless(evaluation.feasible());
   });
 }
 

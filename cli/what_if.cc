@@ -1,5 +1,6 @@
 #include "strategy/what_if.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "agent/option_checks.h"
@@ -50,6 +51,7 @@ void run(WhatIfCommand& command) {
   } else {
     std::cout << (command.csv ? what_if_csv(found) : what_if_table(found, command.wanted));
   }
+  end_unless(std::any_of(found.outcomes.begin(), found.outcomes.end(), [](const auto& one) { return one.feasible(); }));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "coordinator/job.h"
+#include "coordinator/planning.h"
 #include "coordinator/worker_group.h"
 #include "graph/serialize.h"
 #include "strategy/baselines.h"
@@ -216,6 +217,7 @@ void Coordinator::run(Job& job, std::vector<UsedDevice> devices) {
   };
   proto::JobState state = proto::STATE_DONE;
   std::string message;
+  bool nothing_fits = false;
   try {
     const JobContext context{
         job.number,  job.spec, std::move(devices),   job.graph, launcher_, nodes_, profiles_, measured_,
@@ -227,15 +229,16 @@ void Coordinator::run(Job& job, std::vector<UsedDevice> devices) {
   } catch (const std::exception& error) {
     state = proto::STATE_FAILED;
     message = error.what();
+    nothing_fits = dynamic_cast<const NothingFits*>(&error) != nullptr;
   }
   key_values_.forget("job-" + std::to_string(job.number) + "/");
   const std::scoped_lock lock(mutex_);
   job.devices.clear();
-  end(job, state, message);
+  end(job, state, message, nothing_fits);
   schedule();
 }
 
-void Coordinator::end(Job& job, proto::JobState state, const std::string& message) {
+void Coordinator::end(Job& job, proto::JobState state, const std::string& message, bool nothing_fits) {
   job.ended = true;
   job.spec.Clear();  // large, and not needed any more
   job.graph = {};
@@ -243,6 +246,7 @@ void Coordinator::end(Job& job, proto::JobState state, const std::string& messag
   proto::JobEvent event;
   event.mutable_end()->set_state(state);
   event.mutable_end()->set_message(message);
+  event.mutable_end()->set_nothing_fits(nothing_fits);
   job.log->add(event);
   spdlog::info("job {}: {}{}{}", job.number, proto::JobState_Name(state), message.empty() ? "" : ": ", message);
 }

@@ -75,7 +75,7 @@ class Coordinator : public proto::Coordinator::Service {
   std::vector<UsedDevice> devices_of(const proto::JobSpec& spec) const;  // empty when not all are there
   void run(Job& job, std::vector<UsedDevice> devices);
   void cancel(std::int64_t number);
-  void end(Job& job, proto::JobState state, const std::string& message);
+  void end(Job& job, proto::JobState state, const std::string& message, bool nothing_fits = false);
   void forget_old_jobs();
   void trim_blobs();  // keeps what jobs that have not ended need
 

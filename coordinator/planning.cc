@@ -50,7 +50,7 @@ proto::Timeline predicted(const Deployment& deployment, const SimulationResult& 
   for (const std::string& reason : evaluation.reasons()) why += "\n  " + reason;
   if (!changes.empty()) why += "\nwhat would make one fit:";
   for (const std::string& change : changes) why += "\n  " + change;
-  throw Error(ErrorKind::kInvalidInput, why);
+  throw NothingFits(why);
 }
 
 Evaluation searched(const JobContext& context, const Cluster& cluster, const CostModel& costs,

@@ -31,7 +31,7 @@ class CoordinatorTest : public testing::Test {
     client_ = std::make_unique<CoordinatorClient>(coordinator_->address());
     write_file_atomically(folder_ / "model", "weights");
   }
-  void add_node(const std::string& name) {
+  void add_node(const std::string& name, std::int64_t memory = 1 << 30) {
     proto::NodeDescription node;
     node.set_name(name);
     node.set_address(name + ":1");
@@ -40,7 +40,7 @@ class CoordinatorTest : public testing::Test {
     device.set_name(name + "/0");
     device.set_kind("cpu");
     device.set_type("cpu");
-    device.set_memory(1 << 30);
+    device.set_memory(memory);
     proto::RegisterResponse response;
     ASSERT_TRUE(coordinator_->Register(nullptr, &node, &response).ok());
   }
@@ -210,6 +210,14 @@ TEST_F(CoordinatorTest, AJobMayEndWithItsWatcher) {
     if (!ends) client_->cancel(job);
     EXPECT_EQ(end_of(job).state(), proto::STATE_CANCELLED);
   }
+}
+
+TEST_F(CoordinatorTest, ThatNothingFitsIsToldWithTheReasons) {
+  add_node("a", 16);
+  const proto::JobEnd end = end_of(client_->submit(spec()));
+  EXPECT_EQ(end.state(), proto::STATE_FAILED);
+  EXPECT_TRUE(end.nothing_fits());
+  EXPECT_THAT(end.message(), HasSubstr("a/0 needs"));
 }
 
 TEST_F(CoordinatorTest, RefusesWhatCannotRun) {

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,13 @@ def test_inspect_counts_parameters(folder: Path) -> None:
     # normalizations; 2 * 32 of the last normalization.
     expected = 64 * 32 + 16 * 32 + 12 * 32 * 32 + 13 * 32 + 2 * 32
     assert result("inspect", folder / "model.pt2", "--batch", 4)["parameters"] == expected
+
+
+def unfit(*arguments: object) -> Any:
+    """The result of what does not fit."""
+    process = motley(*arguments, "--json")
+    assert process.returncode == 2, process.stderr
+    return json.loads(process.stdout)
 
 
 def test_compare_lists_every_strategy(planning: list[object]) -> None:
@@ -109,25 +117,49 @@ def test_infeasible_is_a_result_with_reasons(folder: Path) -> None:
     (folder / "tiny.yaml").write_text(
         CLUSTER.replace("kind: T4, ", "kind: T4, memory: 1MiB, ").replace("V100-16GB", "V100-16GB, memory: 1MiB")
     )
-    entry = result("simulate", *tiny, "--strategy", "mp:big/0")
+    entry = unfit("simulate", *tiny, "--strategy", "mp:big/0")
     assert not entry["feasible"]
     assert "big/0 needs" in entry["reasons"][0]
-    process = motley("plan", *tiny, "--budget", 0.2, "--json", "-o", folder / "no.yaml")
-    assert process.returncode == 2
-    assert json.loads(process.stdout)["changes"]
+    assert unfit("plan", *tiny, "--budget", 0.2, "-o", folder / "no.yaml")["changes"]
     assert not (folder / "no.yaml").exists()
+    assert not any(entry["feasible"] for entry in unfit("compare", *tiny, "--budget", 0))
+    assert unfit("explain", *tiny, "--budget", 0)["plan"]["reasons"]
+    assert not any(
+        outcome["feasible"] for outcome in unfit("what-if", *tiny, "--vary", "bandwidth=1Gbps,x1")["outcomes"]
+    )
+    run = ["run", folder / "model.pt2", "--batch", 12, "--data", folder / "data", "--strategy", "ev-ar"]
+    process = motley(*run, "--agent", "memory=1MiB,devices=1", "--profiles", folder / "profiles.sqlite")
+    assert process.returncode == 2 and process.stdout == ""
+    assert "the strategy ev-ar does not fit" in process.stderr and "node0/0 needs" in process.stderr
+
+
+def test_what_fits_in_part_is_no_failure(folder: Path) -> None:
+    """Of several strategies or scenarios, one is enough."""
+    half = planning_on(folder, "half.yaml")
+    (folder / "half.yaml").write_text(CLUSTER.replace("kind: T4, ", "kind: T4, memory: 1MiB, "))
+    assert {entry["feasible"] for entry in result("compare", *half, "--budget", 0)} == {True, False}
+    sweep = result("what-if", *half, "--vary", "lost=none,big")
+    assert [outcome["feasible"] for outcome in sweep["outcomes"]] == [True, False]
+    assert result("explain", *half, "--budget", 0)["plan"]["feasible"]
+    assert unfit("explain", *half, "--budget", 0, "--plan", "ev-ar")["plan"]["reasons"]
+    # More replicas than samples: nothing to simulate, and no timeline to write.
+    few = [folder / "model.pt2", "--cluster", folder / "cluster.yaml", "--batch", 2, "--profiles", folder / "none"]
+    entry = unfit("simulate", *few, "--strategy", "ev-ar", "--trace", folder / "no.json")
+    assert entry["iteration_seconds"] is None and entry["reasons"]
+    assert not (folder / "no.json").exists()
 
 
 def test_what_does_not_leave_headroom_does_not_fit(planning: list[object]) -> None:
     model, *job = planning
     for headroom, fits in {"0": True, "10%": True, "99.99%": False, "10GiB": True, "1TiB": False}.items():
+        judged = result if fits else unfit
         for command in (["simulate", "--strategy", "cp-ar"], ["compare", "--budget", 0], ["explain", "--budget", 0]):
-            found = result(*command[:1], model, *job, *command[1:], "--headroom", headroom)
+            found = judged(*command[:1], model, *job, *command[1:], "--headroom", headroom)
             entries = found if isinstance(found, list) else [found.get("plan", found)]
             for entry in entries:  # all cards have 16 GB
                 assert entry["feasible"] == fits, (command, headroom, entry["strategy"])
                 assert fits or "of headroom (" in entry["reasons"][0]
-        outcome = result("what-if", model, *job, "--headroom", headroom, "--no-remedies")["outcomes"][0]
+        outcome = judged("what-if", model, *job, "--headroom", headroom, "--no-remedies")["outcomes"][0]
         assert outcome["feasible"] == fits
         assert motley("plan", model, *job, "--headroom", headroom, "--budget", 0).returncode == (0 if fits else 2)
 
