@@ -4,7 +4,8 @@ add_library(motley_flags INTERFACE)
 target_compile_options(motley_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
 target_include_directories(motley_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 if(MOTLEY_SANITIZE)
-  target_compile_options(motley_flags INTERFACE -fsanitize=${MOTLEY_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(motley_flags INTERFACE -fsanitize=${MOTLEY_SANITIZE} -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
   target_link_options(motley_flags INTERFACE -fsanitize=${MOTLEY_SANITIZE})
 endif()
 
