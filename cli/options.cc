@@ -115,8 +115,8 @@ void take_from_coordinator(Workbench& bench, const PlanningOptions& options) {
   ProfileStore store(":memory:");
   add_to(store, found.costs);
   CostTableOptions costs;
-  for (const auto& [device, fingerprint] : found.costs.fingerprints()) {
-    costs.fingerprints[device] = from_message(fingerprint);
+  for (const auto& device : found.costs.devices()) {
+    costs.fingerprints[device.name()] = from_message(device.fingerprint());
   }
   bench.costs = std::make_unique<CostTable>(bench.graph, bench.cluster, &store, costs);
 }

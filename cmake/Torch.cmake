@@ -14,6 +14,9 @@ add_library(motley_torch_headers INTERFACE)
 target_compile_options(motley_torch_headers INTERFACE
   "SHELL:-idirafter ${MOTLEY_TORCH_DIR}/include" "SHELL:-idirafter ${MOTLEY_TORCH_DIR}/include/torch/csrc/api/include"
   "SHELL:-idirafter ${MOTLEY_CUDA_DIR}/include" "SHELL:-idirafter ${MOTLEY_NCCL_DIR}/include")
+if(MOTLEY_SANITIZE MATCHES thread)
+  target_compile_options(motley_torch_headers INTERFACE -Wno-tsan)  # LibTorch has fences, which it does not see
+endif()
 add_library(motley::torch_headers ALIAS motley_torch_headers)
 
 function(motley_imported name library)

@@ -106,7 +106,9 @@ std::map<std::string, Fingerprint> profile_devices(const JobContext& context) {
 proto::CostsFound found_costs(const JobContext& context, const std::map<std::string, Fingerprint>& fingerprints) {
   proto::CostsFound found;
   for (const auto& [device, fingerprint] : fingerprints) {
-    (*found.mutable_fingerprints())[device] = to_message(fingerprint);
+    proto::CostsFound::Device& one = *found.add_devices();
+    one.set_name(device);
+    *one.mutable_fingerprint() = to_message(fingerprint);
   }
   const std::vector<std::string> hashes = hashes_of(context.graph);
   for (const std::string& kind : context.profiles.kinds()) {
