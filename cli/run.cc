@@ -31,6 +31,7 @@ struct RunOptions {
   std::int64_t iterations = 100;
   std::string headroom;
   double budget = 10;
+  double profile_budget = 50;
   std::uint64_t seed = 0;
   std::string output;
   std::int64_t checkpoint_every = 0;
@@ -56,6 +57,9 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   add_headroom_option(command, options.headroom);
   command.add_option("--budget", options.budget, "seconds that the search may take")
       ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--profile-budget", options.profile_budget, "seconds per device that profiling may take")
+      ->check(above_zero())
       ->capture_default_str();
   command.add_option("--seed", options.seed, "of the data's order, random ops and the search")
       ->check(at_least(0))
@@ -90,6 +94,7 @@ proto::JobSpec job_of(const RunOptions& options, const Graph& graph, const Sessi
   proto::JobSpec spec = job_on(session, options.model.path, graph, options.batch);
   spec.set_kind(proto::JOB_RUN);
   spec.set_search_seconds(options.budget);
+  spec.set_profile_seconds(options.profile_budget);
   spec.set_headroom(options.headroom);
   spec.set_data(std::filesystem::absolute(options.data));
   spec.set_seed(options.seed);

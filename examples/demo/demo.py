@@ -35,6 +35,7 @@ class Job:
     iterations: int = 12
     long_iterations: int = 40
     search_seconds: float = 10
+    profile_seconds: float = 50
 
     @property
     def model(self) -> Path:
@@ -63,6 +64,7 @@ def motley_run(job: Job, where: Cluster, strategies: tuple[str, ...], iterations
     """Runs the strategies one after the other from the same start; what `motley run --json` says of each."""
     arguments: list[str | Path] = ["run", job.model, "--batch", str(BATCH), "--data", job.data, *OPTIMIZER]
     arguments += ["--iterations", str(iterations), "--budget", str(job.search_seconds), "--json"]
+    arguments += ["--profile-budget", str(job.profile_seconds)]
     for strategy in strategies:
         arguments += ["--strategy", strategy]
     runs: list[dict[str, Any]] = json.loads(where.motley(*arguments, "--trace", job.out / "timeline.json"))
