@@ -66,7 +66,7 @@ class Measurement {
     for (std::size_t i = 0; i < batches.size(); ++i) {
       progress_.batch = batches[i];
       progress_.batches_done = static_cast<int>(i);
-      if (!fits(batches[i])) break;
+      if (!fits(batches[i]) || first_pass(batches[i]) > left()) break;
       try {
         measure_batch(batches[i], allowance(batches, i));
       } catch (const OutOfMemory& error) {
@@ -93,12 +93,23 @@ class Measurement {
     return batches;
   }
 
-  // What is left of the budget, shared by the batches to come as their sizes are.
+  Seconds left() const { return std::max(options_.budget - (wall_clock() - started_), Seconds(0)); }
+
+  // What running all steps once is expected to take.
+  Seconds first_pass(std::int64_t batch) const {
+    double seconds = 0;
+    for (const MeasureStep& step : plan_.steps()) {
+      if (step.context != kNone) seconds += predicted(step.context, batch);
+      for (const OpId op : step.ops) seconds += predicted(op, batch);
+    }
+    return Seconds(seconds);
+  }
+
+  // Of what is left of the budget, shared by the batches to come as their sizes are.
   Seconds allowance(const std::vector<std::int64_t>& batches, std::size_t index) const {
     double to_come = 0;
     for (std::size_t i = index; i < batches.size(); ++i) to_come += static_cast<double>(batches[i]) + 1;
-    const Seconds left = std::max(options_.budget - (wall_clock() - started_), Seconds(0));
-    return left * ((static_cast<double>(batches[index]) + 1) / to_come);
+    return left() * ((static_cast<double>(batches[index]) + 1) / to_come);
   }
 
   void measure_overhead() {

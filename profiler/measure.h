@@ -11,7 +11,8 @@
 // but the first, give the times: one at once, more in further passes as the budget allows.
 //
 // The budget is for everything, larger batches getting more of it. An op whose repeats would not fit, judged by the
-// smaller batches, is left out at a batch size; its curve then goes on from there.
+// smaller batches, is left out at a batch size, and so are all once no more than the budget would go by for a single
+// run of each; curves then go on from there.
 
 #include <functional>
 #include <optional>

@@ -23,7 +23,7 @@ class MeasureTest : public testing::Test {
  protected:
   MeasureTest() {
     options_.fingerprint = cpu_fingerprint(1);
-    options_.emulated_speed = 0.5;  // no half second to find out what else this machine does
+    options_.emulated_speed = 0.5;
     options_.batches = {1, 4};
     options_.budget = Seconds(10);
   }
@@ -105,6 +105,11 @@ TEST_F(MeasureTest, LeavesOutWhatMemoryDoesNotHold) {
   for (const ProfiledOp& op : measure(graph_, "cpu", options_).ops) EXPECT_THAT(op.points, SizeIs(1));
   options_.memory = Bytes(1);
   EXPECT_THAT(measure(graph_, "cpu", options_).ops, IsEmpty());
+}
+
+TEST_F(MeasureTest, LeavesOutWhatTheBudgetDoesNotHold) {
+  options_.budget = Seconds(1e-9);
+  for (const ProfiledOp& op : measure(graph_, "cpu", options_).ops) EXPECT_LE(op.points.back().batch, 1) << op.text;
 }
 
 TEST_F(MeasureTest, OpThatDoesNotExistIsNamed) {
