@@ -21,12 +21,12 @@ std::int64_t usable_memory() {
   return std::min(::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE), granted_memory().value);
 }
 
-// Agents that share one machine's cores have the same.
-std::string machine_id() {
+// Agents that share cores have the same. A control group's part of the cores is the agent's own.
+std::string machine_id(const std::string& node, int cores) {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   file >> id;
-  return id;
+  return granted_cores() < cores ? id + " " + node : id;
 }
 
 void add_cuda_devices(proto::NodeDescription& node) {
@@ -56,7 +56,7 @@ proto::NodeDescription describe_node(const DeviceOptions& options) {
   proto::NodeDescription node;
   const int cores = std::max(1U, std::thread::hardware_concurrency());
   node.set_cores(cores);
-  node.set_machine(machine_id());
+  node.set_machine(machine_id(options.node, cores));
   const EmulationOptions emulation =
       options.emulation.empty() ? EmulationOptions{} : parse_emulation(options.emulation);
   if (options.emulation.empty()) add_cuda_devices(node);
