@@ -56,7 +56,9 @@ def figures(rounds: list[list[dict[str, Any]]]) -> tuple[list[list[str]], list[F
 def run(quick: bool) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        job = demo.Job(out, 6, search_seconds=3, profile_seconds=8) if quick else demo.Job(out, 10, search_seconds=15)
+        job = demo.Job(out, iterations=10, search_seconds=15)
+        if quick:
+            job = demo.Job(out, iterations=5, search_seconds=4, profile_seconds=11)
         demo.prepare(job)
         made, rounds = measure(job, QUICK if quick else demo.STRATEGIES, 1 if quick else 2)
     rows, found = figures(rounds)
