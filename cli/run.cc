@@ -157,8 +157,14 @@ void add_run_command(CLI::App& app) {
     Session session(options->session);
     const proto::JobSpec spec = job_of(*options, graph, session);
     std::vector<Trained> all;
-    for (const std::string& strategy : options->strategies) {
-      all.push_back(train(session, graph, spec, strategy, *options));
+    try {
+      for (const std::string& strategy : options->strategies) {
+        all.push_back(train(session, graph, spec, strategy, *options));
+      }
+    } catch (...) {
+      // Of a coordinator in place that was killed; one elsewhere sees to its own.
+      if (options->session.coordinator.empty()) remove_left_halves(options->output);
+      throw;
     }
     if (!options->trace.empty()) write_file_atomically(options->trace, all.back().trace(graph));
     if (options->model.json) {
