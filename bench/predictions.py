@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-import torch
 from demo import cluster
 from demo.cluster import HOSTS, Cluster, Host
 
-from bench.harness import ROOT, Figure, Report, table
+from bench.harness import BIN, ROOT, Figure, Report, table
 
 TEXT = ["--sequence", "64", "--vocabulary", "256", "--dropout", "0"]
 SAMPLES = 512
@@ -85,21 +84,15 @@ def export(model: Model, folder: Path) -> Path:
     file = folder / "model.pt2"
     command = [sys.executable, str(ROOT / "examples" / f"{model.script}.py"), *model.options, "-o", str(file)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    program = torch.export.load(file)
+    inspect = subprocess.run([BIN / "motley", "inspect", file, "--json"], check=True, capture_output=True)
     data = folder / "data"
     data.mkdir()
     random = numpy.random.default_rng(1)
-    for node in program.graph.nodes:
-        if node.op != "placeholder" or node.name not in program.graph_signature.user_inputs:
-            continue
-        example = node.meta["val"]
-        shape = (SAMPLES, *example.shape[1:])
-        array = (
-            random.normal(size=shape).astype("float32")
-            if example.is_floating_point()
-            else random.integers(0, 10, shape)
-        )
-        numpy.save(data / f"{node.name}.npy", array)
+    for tensor in json.loads(inspect.stdout)["inputs"]:
+        shape = (SAMPLES, *map(int, tensor["shape"][1:]))
+        floats = tensor["dtype"].startswith("f")
+        array = random.normal(size=shape).astype("float32") if floats else random.integers(0, 10, shape)
+        numpy.save(data / f"{tensor['name']}.npy", array)
     return file
 
 
