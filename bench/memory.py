@@ -24,7 +24,7 @@ MODELS = {  # with the optimizer
         Model("vgg19", ["--image-size", "64", "--width", "0.5", "--hidden", "1024", "--classes", "10"], 24),
         "sgd",
     ),
-    "inception_v3": (Model("inception_v3", ["--image-size", "139", "--classes", "10"], 12), "adam"),
+    "inception_v3": (Model("inception_v3", ["--image-size", "299", "--classes", "10"], 4), "adam"),
     "mobilenet_v2": (Model("mobilenet_v2", ["--image-size", "96", "--classes", "10"], 24), "sgd"),
 }
 CLUSTERS = {
