@@ -27,6 +27,11 @@ EmulationOptions emulation_of(const proto::DeviceDescription& device) {
   return device.emulation().empty() ? EmulationOptions{} : parse_emulation(device.emulation());
 }
 
+std::optional<double> granted_share_of(const proto::DeviceDescription& device) {
+  if (device.type() == "cuda" || device.threads() > 1 || emulation_of(device).shapes_compute()) return std::nullopt;
+  return granted_share(1);
+}
+
 void run_profiling(const proto::DeviceDescription& device, const proto::ProfileTask& task, const EventSink& sink) {
   const Graph graph = deserialize_graph(task.graph(), "the coordinator");
   const std::string name = torch_device(device);
@@ -61,9 +66,9 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
   Profile device_costs;
   device_costs.fingerprint = options.fingerprint;
   device_costs.device = measure_device(name, options.fingerprint, options.emulated_speed);
-  if (name == "cpu" && options.fingerprint.threads == 1 && options.emulated_speed == 1.0) {
+  if (const std::optional<double> share = granted_share_of(device)) {
     const Graph none;
-    device_costs.device->dispatch = dispatch_time(*Executor::open(name, none), granted_share(1));
+    device_costs.device->dispatch = dispatch_time(*Executor::open(name, none), *share);
   }
   tell(device_costs);
 }

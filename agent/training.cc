@@ -10,7 +10,6 @@
 #include "agent/measuring.h"
 #include "agent/model_state.h"
 #include "agent/program_runner.h"
-#include "base/control_group.h"
 #include "base/error.h"
 #include "runtime/preflight.h"
 
@@ -138,11 +137,10 @@ void run_training(const proto::TrainTask& task, const Graph& graph, const Deploy
       preflight(communicator, tried, data_pointer(scratch), timeout);
     }
     options.message_timeout = Seconds{task.message_timeout_seconds()};
-    if (const double speed = emulation_of(device).speed; speed < 1) {
-      options.emulated_speed = speed;
-    } else if (executor.device() == "cpu" && device.threads() <= 1) {
-      options.granted_share = granted_share(1);
+    if (const EmulationOptions emulation = emulation_of(device); emulation.shapes_compute()) {
+      options.emulated_speed = emulation.speed;
     }
+    options.granted_share = granted_share_of(device);
     ProgramRunner runner(graph, program, executor, communicator, state.handles(), options);
     communicator.barrier(kAllRanks, timeout);
     proto::WorkerEvent ready;

@@ -98,10 +98,7 @@ class Measurement {
   // What running all steps once is expected to take.
   Seconds first_pass(std::int64_t batch) const {
     double seconds = 0;
-    for (const MeasureStep& step : plan_.steps()) {
-      if (step.context != kNone) seconds += predicted(step.context, batch);
-      for (const OpId op : step.ops) seconds += predicted(op, batch);
-    }
+    for (const MeasureStep& step : plan_.steps()) seconds += predicted(step, batch);
     return Seconds(seconds);
   }
 
@@ -216,8 +213,7 @@ class Measurement {
     double total = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (!wanted[i]) continue;
-      double seconds = steps[i].context == kNone ? 0 : predicted(steps[i].context, batch);
-      for (const OpId op : steps[i].ops) seconds += predicted(op, batch);
+      double seconds = predicted(steps[i], batch);
       seconds *= static_cast<double>(1 + repeats_for(Seconds(seconds)));
       total += seconds;
       cost.emplace_back(seconds, i);
@@ -237,6 +233,13 @@ class Measurement {
       if (id != kNone && !is_floating(graph_.tensors[id].dtype)) return true;
     }
     return false;
+  }
+
+  // Of a single run.
+  double predicted(const MeasureStep& step, std::int64_t batch) const {
+    double seconds = step.context == kNone ? 0 : predicted(step.context, batch);
+    for (const OpId op : step.ops) seconds += predicted(op, batch);
+    return seconds;
   }
 
   // On this machine, from the smaller batches; 0: nothing is known.
