@@ -23,6 +23,17 @@ class TimelineTest : public ::testing::Test {
     event.set_start(start);
     event.set_end(end);
   }
+  Instruction op(const char* name) const {
+    return {.kind = InstructionKind::kCompute, .op = support::op_named(graph_, name), .batch = 3};
+  }
+  static Deployment on_one_device(std::vector<Instruction> instructions) {
+    Deployment deployment;
+    deployment.programs.resize(1);
+    deployment.programs[0].instructions = std::move(instructions);
+    return deployment;
+  }
+
+  const Graph graph_ = support::chain_graph({.layers = 2});
 };
 
 TEST_F(TimelineTest, MergesTheWorkersPartsInOrder) {
@@ -64,24 +75,14 @@ TEST_F(TimelineTest, GivesOneIterationsEventsByStart) {
 }
 
 TEST_F(TimelineTest, TellsWhatOpsTookAsTheMeanOfEqualOnes) {
-  const Graph graph = support::chain_graph({.layers = 2});
-  Deployment deployment;
-  deployment.programs.resize(1);
-  const auto run = [&](const char* op) {
-    Instruction instruction;
-    instruction.op = support::op_named(graph, op);
-    instruction.batch = 3;
-    deployment.programs[0].instructions.push_back(instruction);
-  };
-  run("l0.relu");
-  run("l1.relu");  // an equal op
-  deployment.programs[0].instructions.push_back({.kind = InstructionKind::kScale});
+  const Deployment deployment =
+      on_one_device({op("l0.relu"), op("l1.relu"), {.kind = InstructionKind::kScale}});  // the ops are equal
   proto::Timeline measured = timeline();
   add(measured, 0, 0, 1, 0.0, 0.1);
   add(measured, 0, 1, 1, 0.2, 0.6);
   add(measured, 0, 2, 1, 0.6, 0.9);
   add(measured, 0, 0, 2, 0.0, 0.1);
-  const auto times = op_times(graph, deployment, measured);
+  const auto times = op_times(graph_, deployment, measured);
   ASSERT_EQ(times.size(), 1U);
   ASSERT_EQ(times.at(0).size(), 1U);  // no op, no entry
   ASSERT_EQ(times.at(0)[0].points.size(), 1U);
@@ -89,45 +90,35 @@ TEST_F(TimelineTest, TellsWhatOpsTookAsTheMeanOfEqualOnes) {
   EXPECT_NEAR(times.at(0)[0].points[0].time.value, 0.2, 1e-12);    // of 0.1, 0.4, 0.1
   EXPECT_NEAR(times.at(0)[0].points[0].spread.value, 0.1, 1e-12);  // of 0.1, 0.2, 0.1
   add(measured, 0, 3, 1, 0.9, 1.0);
-  EXPECT_THROW(op_times(graph, deployment, measured), Error);
+  EXPECT_THROW(op_times(graph_, deployment, measured), Error);
 }
 
 TEST_F(TimelineTest, OpsBesideCommunicationSayNothingOfAProfile) {
-  const Graph graph = support::chain_graph({.layers = 2});
-  Deployment deployment;
-  deployment.programs.resize(1);
-  std::vector<Instruction>& instructions = deployment.programs[0].instructions;
-  instructions.push_back({.kind = InstructionKind::kCompute, .op = support::op_named(graph, "l0.relu"), .batch = 3});
-  instructions.push_back({.kind = InstructionKind::kSend});
-  instructions.push_back({.kind = InstructionKind::kReceive});
+  const Deployment deployment =
+      on_one_device({op("l0.relu"), {.kind = InstructionKind::kSend}, {.kind = InstructionKind::kReceive}});
   proto::Timeline measured = timeline();
   add(measured, 0, 0, 1, 0.0, 0.1);
   add(measured, 0, 1, 1, 0.2, 0.4);
   add(measured, 0, 2, 1, 0.0, 0.7);
   add(measured, 0, 0, 2, 0.3, 0.5);  // of another iteration than the send
-  EXPECT_NEAR(op_times(graph, deployment, measured).at(0)[0].points[0].time.value, 0.15, 1e-12);
+  EXPECT_NEAR(op_times(graph_, deployment, measured).at(0)[0].points[0].time.value, 0.15, 1e-12);
   add(measured, 0, 0, 1, 0.39, 0.6);  // the send ends in it
   add(measured, 0, 0, 1, 0.25, 0.3);  // runs beside the send
   add(measured, 0, 0, 1, 0.1, 0.25);  // the send starts in it
   add(measured, 0, 0, 1, 0.6, 0.8);   // the receive, which had waited, ends in it
   add(measured, 0, 0, 1, 0.8, 1.1);   // counts
-  EXPECT_NEAR(op_times(graph, deployment, measured).at(0)[0].points[0].time.value, 0.2, 1e-12);  // of 0.1, 0.2, 0.3
+  EXPECT_NEAR(op_times(graph_, deployment, measured).at(0)[0].points[0].time.value, 0.2, 1e-12);  // of 0.1, 0.2, 0.3
 }
 
 TEST_F(TimelineTest, WorkThatIsKnownCountsWhateverRanBeside) {
-  const Graph graph = support::chain_graph({.layers = 2});
-  Deployment deployment;
-  deployment.programs.resize(1);
-  std::vector<Instruction>& instructions = deployment.programs[0].instructions;
-  instructions.push_back({.kind = InstructionKind::kCompute, .op = support::op_named(graph, "l0.relu"), .batch = 3});
-  instructions.push_back({.kind = InstructionKind::kSend});
+  const Deployment deployment = on_one_device({op("l0.relu"), {.kind = InstructionKind::kSend}});
   proto::Timeline measured = timeline();
   add(measured, 0, 0, 1, 0.0, 0.5);
   measured.mutable_events()->rbegin()->set_work(0.1);
   add(measured, 0, 1, 1, 0.2, 0.4);
   add(measured, 0, 0, 2, 0.0, 0.2);
   measured.mutable_events()->rbegin()->set_work(0.2);
-  EXPECT_NEAR(op_times(graph, deployment, measured).at(0)[0].points[0].time.value, 0.15, 1e-12);  // of 0.1, 0.2
+  EXPECT_NEAR(op_times(graph_, deployment, measured).at(0)[0].points[0].time.value, 0.15, 1e-12);  // of 0.1, 0.2
 }
 
 }  // namespace
