@@ -55,10 +55,11 @@ def figures(rounds: list[list[dict[str, Any]]]) -> tuple[list[list[str]], list[F
 
 def run(quick: bool) -> Report:
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder)
-        job = demo.Job(out, iterations=10, search_seconds=15)
-        if quick:
-            job = demo.Job(out, iterations=5, search_seconds=4, profile_seconds=11)
+        job = (
+            demo.Job(Path(folder), iterations=5, search_seconds=4, profile_seconds=11)
+            if quick
+            else demo.Job(Path(folder), iterations=10, search_seconds=15)
+        )
         demo.prepare(job)
         made, rounds = measure(job, QUICK if quick else demo.STRATEGIES, 1 if quick else 2)
     rows, found = figures(rounds)

@@ -61,7 +61,7 @@ def run(quick: bool) -> Report:
             folder = Path(parent)
             export(MODELS[name][0], folder)
             for cluster in list(CLUSTERS)[:1] if quick else CLUSTERS:
-                for result in train(name, cluster, folder, STRATEGIES[2:3] if quick else STRATEGIES):
+                for result in train(name, cluster, folder, ("cp-ps",) if quick else STRATEGIES):
                     for device, memory in result["memory"].items():
                         row = [name, cluster, result["strategy"], device]
                         for kind, found in errors.items():

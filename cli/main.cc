@@ -49,9 +49,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Example: motley compare model.pt2 --cluster cluster.yaml --batch 64\n"
-      "Exit status: 0; 1 for bad input or a job that failed; 2 when nothing fits; 3 for a fault of motley; 100 and "
-      "more "
-      "for wrong options.");
+      "Exit status: 0; 1 for bad input or a job that failed; 2 when nothing fits; 3 for a fault of motley; "
+      "100 and more for wrong options.");
   motley::add_inspect_command(app);
   motley::add_profile_command(app);
   motley::add_plan_command(app);
