@@ -37,19 +37,12 @@ enum class Pass : std::uint8_t {
   kBackward,        // both of the next two
   kInputGradient,   // what the stages before wait for
   kWeightGradient,  // any time after it
-  kUpdate,          // of the stage's weights, by all gradients since the last update. Synchronous schedules have none:
-                    // all gradients of the iteration are summed, and one update follows
-  kEvict,           // what the micro-batch keeps goes to `peer` ...
-  kLoad,            // ... and comes back, before its backward pass
 };
 
 struct Step {
   Pass pass = Pass::kForward;
   std::int32_t stage = 0;
   std::int32_t micro_batch = 0;
-  std::int32_t version = 0;  // kForward: so many updates has the stage had whose weights it takes; the backward pass
-                             // takes the same
-  std::int32_t peer = -1;    // kEvict, kLoad: a rank
   bool operator==(const Step&) const = default;
 };
 

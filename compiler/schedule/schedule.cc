@@ -1,0 +1,42 @@
+#include "compiler/schedule/schedule.h"
+
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "compiler/schedule/kinds.h"
+
+namespace motley {
+namespace {
+
+struct Named {
+  const char* name;
+  MadeSchedule (*make)(const Pipeline&);
+};
+constexpr std::array kSchedules = {
+    Named{"gpipe", gpipe},     Named{"1f1b", one_f_one_b},    Named{"interleaved-1f1b", interleaved},
+    Named{"zb-h1", zb_h1},     Named{"zb-h2", zb_h2},         Named{"zb-v", zb_v},
+    Named{"chimera", chimera}, Named{"graphpipe", graphpipe},
+};
+
+}  // namespace
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  names.reserve(kSchedules.size());
+  for (const Named& schedule : kSchedules) names.emplace_back(schedule.name);
+  return names;
+}
+
+std::variant<Schedule, NotSchedulable> make_schedule(std::string_view name, const Pipeline& pipeline) {
+  for (const Named& schedule : kSchedules) {
+    if (name == schedule.name) return schedule.make(pipeline);
+  }
+  std::string known;
+  for (const std::string& one : schedule_names()) known += " " + one;
+  throw Error(ErrorKind::kInvalidInput, "there is no schedule " + std::string(name) +
+                                            did_you_mean(std::string(name), schedule_names()) + "; there are" + known);
+}
+
+}  // namespace motley
