@@ -70,9 +70,9 @@ IterationResult ProgramRunner::run(std::vector<TensorHandle> inputs, bool measur
     for (std::size_t value = 0; value < received_state_.size(); ++value) {
       if (received_state_[value]) state_[value] = std::move(received_state_[value]);
     }
-    if (program_.loss != kNone) {
-      wait_for(program_.loss);
-      result.loss = scalar_of(executor_.to_host(take(program_.loss))) * program_.loss_weight;
+    for (const LossPart& part : program_.losses) {
+      wait_for(part.value);
+      result.loss = result.loss.value_or(0) + scalar_of(executor_.to_host(take(part.value))) * part.weight;
     }
     executor_.synchronize();
     if (pacer_) pacer_->catch_up();
@@ -99,7 +99,7 @@ void ProgramRunner::start(std::vector<TensorHandle> inputs) {
   received_state_.assign(values, nullptr);
   uses_.resize(values);
   for (std::size_t i = 0; i < values; ++i) uses_[i] = plan_.values[i].uses;
-  if (program_.loss != kNone) ++uses_[program_.loss];
+  for (const LossPart& part : program_.losses) ++uses_[part.value];
   missing_ = plan_.inputs;
   posted_ = received_ = 0;
   messages_left_ = static_cast<std::size_t>(
@@ -169,7 +169,8 @@ std::vector<TensorHandle> ProgramRunner::execute(const Instruction& instruction)
   switch (instruction.kind) {
     case InstructionKind::kCompute: {
       if (graph_.ops[instruction.op].kind != OpKind::kUpdate) {
-        return executor_.run(instruction.op, instruction.batch, std::move(inputs));
+        return executor_.run(instruction.op, instruction.batch, std::move(inputs),
+                             {.micro_batch = instruction.micro_batch});
       }
       const TensorHandle parameter = inputs[0];  // written in place, and the output
       executor_.run(instruction.op, instruction.batch, std::move(inputs));

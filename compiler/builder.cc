@@ -1,9 +1,10 @@
 #include "compiler/builder.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
-#include "compiler/synchronizer.h"
 
 namespace motley {
 namespace {
@@ -16,23 +17,89 @@ bool contains(const std::vector<std::int32_t>& values, std::int32_t value) {
 
 }  // namespace
 
-Builder::Builder(const CompilerTables& tables, const Placement& placement, std::int64_t batch)
+Builder::Builder(const CompilerTables& tables, std::span<const Placement> placements, const PassOrder& order,
+                 std::int64_t batch)
     : tables_(tables),
-      placement_(placement),
+      placements_(placements),
+      order_(order),
       batch_(batch),
-      writer_(tables, placement.everyone()),
-      resharder_(writer_, placement),
-      forward_(tables.graph.ops.size() * static_cast<std::size_t>(placement.seats()), kNone),
+      placement_(placements.data()),
+      writer_(tables, placements[0].everyone()),
+      resharder_(writer_, placements[0]),
+      gradients_(tables, order),
+      early_(placements.size()),
+      early_complete_(tables.tensors.size()),
+      forward_(tables.graph.ops.size() * static_cast<std::size_t>(placements[0].seats()), kNone),
       is_complete_(tables.tensors.size()) {}
 
 TaskGraph Builder::build(const Strategy& strategy) {
-  for (OpId id = 0; id < static_cast<OpId>(tables_.graph.ops.size()); ++id) run(id);
-  Synchronizer(writer_, resharder_, placement_, strategy).run();
+  if (!whole()) run_early();
   const TensorId loss = tables_.graph.loss;
-  for (const Replica& replica : placement_.replicas(info(loss).home)) {
-    writer_.add_loss(resharder_.find(loss, replica.device), info(loss).kind == Kind::kPartialMean ? share(replica) : 1);
+  for (std::size_t m = 0; m < placements_.size(); ++m) {
+    begin(m);
+    for (OpId id = 0; id < static_cast<OpId>(tables_.graph.ops.size()); ++id) {
+      if (whole() || !tables_.ops[static_cast<std::size_t>(id)].early) run(id);
+    }
+    gradients_.add(resharder_, *placement_, micro_batch_);
+    for (const Replica& replica : placement_->replicas(info(loss).home)) {
+      writer_.add_loss(resharder_.find(loss, replica.device),
+                       info(loss).kind == Kind::kPartialMean ? share(replica) : 1);
+    }
   }
-  return writer_.take();
+  Synchronizer(writer_, resharder_, placements_, strategy, gradients_).run();
+  return writer_.take(order_.passes());
+}
+
+void Builder::begin(std::size_t micro_batch) {
+  micro_batch_ = static_cast<std::int32_t>(micro_batch);
+  placement_ = &placements_[micro_batch];
+  writer_.begin_micro_batch(micro_batch_);
+  resharder_.begin(*placement_, early_[micro_batch]);
+  is_complete_ = early_complete_;
+  gathered_.clear();
+}
+
+// What must be made whole over the batch is so over all micro-batches, before any of them begins.
+void Builder::run_early() {
+  struct Whole {
+    OpId needs = kNone;
+    std::map<DeviceIndex, std::vector<NodeId>> parts;
+  };
+  std::map<TensorId, Whole> wholes;
+  const auto ops = static_cast<OpId>(tables_.graph.ops.size());
+  for (OpId id = 0; id < ops; ++id) {
+    const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
+    for (std::int32_t place : op.completes) wholes[op.inputs[static_cast<std::size_t>(place)]].needs = id;
+  }
+  for (std::size_t m = 0; m < placements_.size(); ++m) {
+    begin(m);
+    for (OpId id = 0; id < ops; ++id) {
+      if (tables_.ops[static_cast<std::size_t>(id)].early) run(id);
+    }
+    for (auto& [partial, whole] : wholes) {
+      for (const Replica& replica : placement_->replicas(info(partial).home)) {
+        whole.parts[replica.device].push_back(weighted(whole.needs, partial, replica));
+      }
+    }
+    early_[m] = resharder_.take_values();
+  }
+  for (const auto& [partial, whole] : wholes) {
+    std::vector<DeviceIndex> members;
+    std::vector<NodeId> sums;
+    for (const auto& [device, parts] : whole.parts) {
+      members.push_back(device);
+      sums.push_back(parts.size() == 1 ? parts[0] : writer_.sum(whole.needs, parts, partial));
+    }
+    if (members.size() > 1) sums = writer_.all_reduce(whole.needs, members, sums);
+    for (std::size_t i = 0; i < members.size(); ++i) completed_[key(partial, members[i])] = sums[i];
+    early_complete_[static_cast<std::size_t>(partial)] = 1;
+  }
+}
+
+// A copy of the replica's part, as it counts in the whole.
+NodeId Builder::weighted(OpId id, TensorId partial, const Replica& replica) {
+  const bool mean = info(partial).kind == Kind::kPartialMean;
+  return writer_.scale(id, resharder_.find(partial, replica.device), mean ? share(replica) : 1.0);
 }
 
 void Builder::run(OpId id) {
@@ -45,7 +112,7 @@ void Builder::run(OpId id) {
   if (op.kind == OpKind::kForward) {
     for (std::int32_t place : op.completes) complete(id, op.inputs[static_cast<std::size_t>(place)]);
   }
-  for (const Replica& replica : placement_.replicas(op.group)) instance(id, replica);
+  for (const Replica& replica : placement_->replicas(op.group)) instance(id, replica);
 }
 
 void Builder::instance(OpId id, const Replica& replica) {
@@ -66,6 +133,7 @@ void Builder::instance(OpId id, const Replica& replica) {
     resharder_.put(outputs_.back());
   }
   const TaskId task = writer_.compute(id, replica.device, replica.samples(), inputs_, outputs_);
+  writer_.set_pass(task, order_.place(id, micro_batch_));
   forward_[static_cast<std::size_t>(key(id, replica.device))] = task;
   // Autograd's context is no value: a quotient's gradient needs nothing but its inputs, and still comes after it.
   if (op.is_backward()) writer_.before(forward_[static_cast<std::size_t>(key(op.forward, replica.device))], task);
@@ -75,7 +143,6 @@ void Builder::instance(OpId id, const Replica& replica) {
 bool Builder::fetch(OpId id, const Replica& replica) {
   const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
   const OpInfo& op_info = tables_.ops[static_cast<std::size_t>(id)];
-  const bool alone = placement_.replicas(op.group).size() == 1;
   bool any_gradient = op_info.gradients == 0;
   inputs_.clear();
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
@@ -86,7 +153,8 @@ bool Builder::fetch(OpId id, const Replica& replica) {
       any_gradient |= value != kNone;
     } else if (!any_gradient) {
       return false;
-    } else if (!alone && contains(op_info.completed, static_cast<std::int32_t>(i))) {
+    } else if (contains(op_info.completed, static_cast<std::int32_t>(i)) &&
+               is_complete_[static_cast<std::size_t>(input)] != 0) {
       value = completed_.at(key(input, replica.device));
     } else {
       value = resharder_.need(input, replica.device, replica.begin, replica.end, id);
@@ -99,15 +167,14 @@ bool Builder::fetch(OpId id, const Replica& replica) {
 // The replicas' partial values become the whole on each of them. What is reduced is a copy, since others (autograd
 // among them) may still want the part; such values are small.
 void Builder::complete(OpId id, TensorId partial) {
-  const auto replicas = placement_.replicas(info(partial).home);
+  const auto replicas = placement_->replicas(info(partial).home);
   if (replicas.size() == 1 || is_complete_[static_cast<std::size_t>(partial)]) return;
   is_complete_[static_cast<std::size_t>(partial)] = 1;
-  const bool mean = info(partial).kind == Kind::kPartialMean;
   std::vector<DeviceIndex> members;
   std::vector<NodeId> copies;
   for (const Replica& replica : replicas) {
     members.push_back(replica.device);
-    copies.push_back(writer_.scale(id, resharder_.find(partial, replica.device), mean ? share(replica) : 1.0));
+    copies.push_back(weighted(id, partial, replica));
   }
   const std::vector<NodeId> wholes = writer_.all_reduce(id, members, copies);
   for (std::size_t i = 0; i < members.size(); ++i) completed_[key(partial, members[i])] = wholes[i];
@@ -125,7 +192,7 @@ void Builder::sum_gradients(OpId id) {
   GroupId where = info(total).home;
   if (info(total).kind == Kind::kSplit) {
     const GroupId first = resharder_.maker(parts[0]);
-    const auto made_alike = [&](TensorId part) { return placement_.same(resharder_.maker(part), first); };
+    const auto made_alike = [&](TensorId part) { return placement_->same(resharder_.maker(part), first); };
     if (std::all_of(parts.begin(), parts.end(), made_alike)) {
       where = first;
       resharder_.set_maker(total, first);
@@ -133,7 +200,7 @@ void Builder::sum_gradients(OpId id) {
       parts = presum(id, parts, where);
     }
   }
-  for (const Replica& replica : placement_.replicas(where)) sum_on(id, parts, total, replica);
+  for (const Replica& replica : placement_->replicas(where)) sum_on(id, parts, total, replica);
 }
 
 void Builder::sum_on(OpId id, std::span<const TensorId> parts, TensorId as, const Replica& replica) {
@@ -154,15 +221,15 @@ std::vector<TensorId> Builder::presum(OpId id, const std::vector<TensorId>& part
     if (taken[i]) continue;
     left.push_back(parts[i]);
     const GroupId maker = resharder_.maker(parts[i]);
-    if (placement_.same(maker, home)) continue;
+    if (placement_->same(maker, home)) continue;
     std::vector<TensorId> together = {parts[i]};
     for (std::size_t k = i + 1; k < parts.size(); ++k) {
-      if (!placement_.same(resharder_.maker(parts[k]), maker)) continue;
+      if (!placement_->same(resharder_.maker(parts[k]), maker)) continue;
       taken[k] = 1;
       together.push_back(parts[k]);
     }
     if (together.size() == 1) continue;
-    for (const Replica& replica : placement_.replicas(maker)) sum_on(id, together, parts[i], replica);
+    for (const Replica& replica : placement_->replicas(maker)) sum_on(id, together, parts[i], replica);
   }
   return left;
 }
@@ -206,7 +273,7 @@ void Builder::gather(OpId id, TensorId total, std::span<const TensorId> parts) {
   const TensorId of = tensor(total).gradient_of;
   std::vector<std::vector<NodeId>> by_device(static_cast<std::size_t>(tables_.devices()));
   for (TensorId part : parts) {
-    for (const Replica& replica : placement_.replicas(info(part).home)) {
+    for (const Replica& replica : placement_->replicas(info(part).home)) {
       const NodeId value = part_on(part, replica.device);
       if (value != kNone) by_device[static_cast<std::size_t>(replica.device)].push_back(value);
     }
@@ -217,12 +284,12 @@ void Builder::gather(OpId id, TensorId total, std::span<const TensorId> parts) {
   const GroupId home = info(of).home;
   for (DeviceIndex device = 0; device < tables_.devices(); ++device) {
     const std::vector<NodeId>& values = by_device[static_cast<std::size_t>(device)];
-    if (values.empty() || placement_.on(home, device) != nullptr) continue;
+    if (values.empty() || placement_->on(home, device) != nullptr) continue;
     const DeviceIndex holder = resharder_.holder(of, device);
     const NodeId sent = writer_.transfer(id, joined(values), holder);
     by_device[static_cast<std::size_t>(holder)].push_back(sent);
   }
-  for (const Replica& replica : placement_.replicas(home)) {
+  for (const Replica& replica : placement_->replicas(home)) {
     const std::vector<NodeId>& values = by_device[static_cast<std::size_t>(replica.device)];
     if (!values.empty()) gathered_[key(total, replica.device)] = joined(values);
   }
@@ -232,7 +299,7 @@ void Builder::gather(OpId id, TensorId total, std::span<const TensorId> parts) {
 // Each replica used the whole V = sum of v_i (or of b_i/B v_i) for its part of the loss, so dL/dV is the sum of what
 // they found, and dL/dv_i is that (times b_i/B).
 void Builder::complete_gradient(OpId id, TensorId gradient) {
-  const auto replicas = placement_.replicas(info(gradient).home);
+  const auto replicas = placement_->replicas(info(gradient).home);
   if (replicas.size() == 1) return;
   std::vector<DeviceIndex> members;
   std::vector<NodeId> copies;

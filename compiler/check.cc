@@ -84,14 +84,14 @@ class Checker {
       }
       for (ValueId released : instruction.releases) {
         if (at(released, i) != Life::kAlive || program.values[static_cast<std::size_t>(released)].persistent ||
-            released == program.loss) {
+            program.is_loss(released)) {
           fail(name(program, i) + " must not release value " + std::to_string(released));
         }
         life[static_cast<std::size_t>(released)] = Life::kReleased;
       }
     }
     for (std::size_t v = 0; v < life.size(); ++v) {
-      const bool stays = program.values[v].persistent || static_cast<ValueId>(v) == program.loss;
+      const bool stays = program.values[v].persistent || program.is_loss(static_cast<ValueId>(v));
       if (life[v] != (stays ? Life::kAlive : Life::kReleased)) {
         fail("device " + std::to_string(program.device) + ": value " + std::to_string(v) +
              (life[v] == Life::kUnborn ? " is never made" : " is never released"));

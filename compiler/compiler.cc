@@ -1,10 +1,13 @@
 #include "compiler/compiler.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "compiler/builder.h"
+#include "compiler/pass_order.h"
 #include "compiler/placement.h"
 #include "compiler/scheduler.h"
 #include "compiler/tables.h"
@@ -42,8 +45,7 @@ class Emitter {
     for (TaskId id : order) emit(graph_.tasks[at(id)]);
     for (const ProgramEdge& loss : graph_.losses) {
       Program& program = by_device_[at(value(loss.value).device)];
-      program.loss = local(loss.value);
-      program.loss_weight = loss.weight;
+      program.losses.push_back({local(loss.value), loss.weight});
     }
     for (Program& program : by_device_) {
       if (program.instructions.empty()) continue;
@@ -83,6 +85,7 @@ class Emitter {
     instruction.kind = kind;
     instruction.op = task.op;
     instruction.batch = task.batch;
+    instruction.micro_batch = task.micro_batch;
     instruction.scale = task.scale;
     return instruction;
   }
@@ -130,7 +133,7 @@ class Emitter {
   void release(Program& program) {
     const std::vector<std::int32_t>& last_use = last_use_[at(program.device)];
     for (std::size_t v = 0; v < program.values.size(); ++v) {
-      if (program.values[v].persistent || static_cast<ValueId>(v) == program.loss) continue;
+      if (program.values[v].persistent || program.is_loss(static_cast<ValueId>(v))) continue;
       program.instructions[at(last_use[v])].releases.push_back(static_cast<ValueId>(v));
     }
   }
@@ -143,6 +146,43 @@ class Emitter {
   Deployment deployment_;
 };
 
+// Why the batch cannot be divided; empty when it can.
+std::string indivisible(const CompilerTables& tables, const Strategy& strategy, std::int64_t batch) {
+  if (batch < strategy.micro_batches) {
+    return "a batch of " + std::to_string(batch) + " cannot be divided in " + std::to_string(strategy.micro_batches) +
+           " micro-batches: use fewer, or a larger batch";
+  }
+  if (strategy.micro_batches > 1 && tables.late_completion != kNone) {
+    return "tensor " + tables.graph.tensors[static_cast<std::size_t>(tables.late_completion)].name +
+           " is a statistic of the whole batch, which rests on what the model computes: use one micro-batch";
+  }
+  return "";
+}
+
+// One placement per micro-batch. Those of one size and on the same ranks differ in their samples alone.
+std::variant<std::vector<Placement>, NotCompilable> place(const CompilerTables& tables, const PassOrder& order,
+                                                          const Strategy& strategy, std::int64_t batch,
+                                                          const Placement& first) {
+  std::vector<Placement> placements;
+  std::int64_t begin = 0;
+  std::map<std::pair<std::int64_t, std::vector<std::int32_t>>, std::pair<std::size_t, std::int64_t>> known;
+  for (std::int32_t m = 0; m < static_cast<std::int32_t>(strategy.micro_batches); ++m) {
+    const std::int64_t samples = samples_of(m, strategy, batch);
+    const auto [like, fresh] = known.try_emplace({samples, order.ranks(m)}, placements.size(), begin);
+    if (!fresh) {
+      placements.push_back(placements[like->second.first].moved(begin - like->second.second));
+    } else if (m == 0 && order.at_home(m)) {
+      placements.push_back(first);
+    } else {
+      std::variant<Placement, NotCompilable> made = Placement::make(tables, order.placed(m), begin, samples);
+      if (auto* reason = std::get_if<NotCompilable>(&made)) return std::move(*reason);
+      placements.push_back(std::move(std::get<Placement>(made)));
+    }
+    begin += samples;
+  }
+  return placements;
+}
+
 }  // namespace
 
 Compiler::Compiler(const Graph& graph, const Cluster& cluster, const CostModel& costs)
@@ -153,14 +193,22 @@ Compiler& Compiler::operator=(Compiler&&) noexcept = default;
 
 std::variant<Deployment, NotCompilable> Compiler::compile(const Strategy& strategy, std::int64_t batch,
                                                           Folding folding) const {
-  std::variant<Placement, NotCompilable> made = Placement::make(*tables_, strategy, batch);
+  check_fit(*tables_, strategy);
+  if (std::string why = indivisible(*tables_, strategy, batch); !why.empty()) return NotCompilable{std::move(why)};
+  std::variant<Placement, NotCompilable> made = Placement::make(*tables_, strategy, 0, samples_of(0, strategy, batch));
   if (auto* reason = std::get_if<NotCompilable>(&made)) return std::move(*reason);
-  Placement& placement = std::get<Placement>(made);
-  if (folding == Folding::kTwins) placement.fold(*tables_, strategy);
-  const TaskGraph tasks = Builder(*tables_, placement, batch).build(strategy);
+  Placement& first = std::get<Placement>(made);
+  if (folding == Folding::kTwins && strategy.micro_batches == 1) first.fold(*tables_, strategy);
+  std::variant<PassOrder, NotCompilable> ordered = PassOrder::make(*tables_, strategy, first);
+  if (auto* reason = std::get_if<NotCompilable>(&ordered)) return std::move(*reason);
+  const PassOrder& order = std::get<PassOrder>(ordered);
+  std::variant<std::vector<Placement>, NotCompilable> placed = place(*tables_, order, strategy, batch, first);
+  if (auto* reason = std::get_if<NotCompilable>(&placed)) return std::move(*reason);
+  const auto& placements = std::get<std::vector<Placement>>(placed);
+  const TaskGraph tasks = Builder(*tables_, placements, order, batch).build(strategy);
   Deployment deployment = Emitter(tasks, tables_->devices()).run(schedule(tasks, tables_->devices()).order);
   for (Program& program : deployment.programs) {
-    const std::span<const DeviceIndex> twins = placement.twins(program.device);
+    const std::span<const DeviceIndex> twins = placements[0].twins(program.device);
     program.twins.assign(twins.begin(), twins.end());
   }
   deployment.batch = batch;

@@ -5,6 +5,7 @@
 // runs its instructions in program order, and an instruction starts when its stream is free and its inputs are there.
 // Matching sends and receives, and members of a collective, wait for each other as their kind says.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -29,7 +30,8 @@ enum class InstructionKind : std::uint8_t {  // numbers reach disk
   kAllReduce =
       5,       // inputs (each scaled by `scale`) summed over the collective's members, in place: outputs share storage
   kSum = 6,    // elementwise sum of the inputs: parts of one gradient that met on this device. Stands for the graph's
-               // kGradientSum ops too, which have as many parts on a device as their consumers left there
+               // kGradientSum ops too, which have as many parts on a device as their consumers left there. Into the
+               // first input, if the output aliases it
   kScale = 7,  // input times `scale`
   kFill = 8,   // a value filled with `scale`: the loss's seed gradient, zeros for a missing part
 };
@@ -52,8 +54,9 @@ struct Value {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kCompute;
-  OpId op = kNone;         // kCompute; for transfers, the op that needs the data (for people)
-  std::int64_t batch = 0;  // kCompute: samples
+  OpId op = kNone;               // kCompute; for transfers, the op that needs the data (for people)
+  std::int64_t batch = 0;        // kCompute: samples
+  std::int32_t micro_batch = 0;  // kCompute: a backward op takes what its forward op kept for the same one
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<ValueId> releases;  // not used by any instruction after this one in the program; never persistent ones.
@@ -65,6 +68,11 @@ struct Instruction {
   double scale = 1.0;
 };
 
+struct LossPart {
+  ValueId value = kNone;
+  double weight = 1.0;
+};
+
 struct Program {
   DeviceIndex device = 0;
   // Devices that run the same program in the same time, and have none of their own here (Folding::kTwins): for
@@ -72,9 +80,12 @@ struct Program {
   std::vector<DeviceIndex> twins;
   std::vector<Value> values;
   std::vector<Instruction> instructions;
-  std::vector<ValueId> inputs;  // values of Graph::inputs that this device loads, with their sample ranges
-  ValueId loss = kNone;         // this device's part of the loss, if it computes one; never released
-  double loss_weight = 1.0;     // whole loss = sum over devices of loss_weight * value
+  std::vector<ValueId> inputs;   // values of Graph::inputs that this device loads, with their sample ranges
+  std::vector<LossPart> losses;  // whole loss = sum over devices and parts of weight * value; never released
+
+  bool is_loss(ValueId value) const {
+    return std::ranges::any_of(losses, [&](const LossPart& part) { return part.value == value; });
+  }
 };
 
 struct Collective {

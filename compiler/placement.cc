@@ -8,7 +8,6 @@
 #include "base/error.h"
 
 namespace motley {
-namespace {
 
 void check_fit(const CompilerTables& tables, const Strategy& strategy) {
   const Graph& graph = tables.graph;
@@ -20,9 +19,13 @@ void check_fit(const CompilerTables& tables, const Strategy& strategy) {
            std::to_string(graph.groups.size()) + ": make the strategy for this graph");
   }
   if (strategy.bucket.value <= 0) refuse("has a bucket of " + std::to_string(strategy.bucket.value) + " bytes");
+  if (strategy.micro_batches < 1) {
+    refuse("divides the batch in " + std::to_string(strategy.micro_batches) + " micro-batches: 1 is the least");
+  }
   for (std::size_t g = 0; g < strategy.groups.size(); ++g) {
     const std::string group = "group " + std::to_string(g) + " (" + graph.groups[g].name + ")";
     const std::vector<Share>& shares = strategy.groups[g].shares;
+    if (strategy.groups[g].stage < 0) refuse("puts " + group + " in a stage below 0");
     if (shares.empty()) refuse("gives " + group + " no device");
     for (std::size_t i = 0; i < shares.size(); ++i) {
       if (shares[i].device < 0 || shares[i].device >= tables.devices()) {
@@ -37,11 +40,30 @@ void check_fit(const CompilerTables& tables, const Strategy& strategy) {
       }
     }
   }
+  std::vector<std::int32_t> stages;
+  for (const GroupDecision& group : strategy.groups) stages.push_back(group.stage);
+  std::sort(stages.begin(), stages.end());
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::int32_t expected = s == 0 ? 0 : stages[s - 1] + 1;
+    if (stages[s] > expected)
+      refuse("has no group in stage " + std::to_string(expected) + ": number them without gaps");
+  }
+  for (const auto& [from, to] : tables.group_edges) {
+    const std::int32_t before = strategy.groups[static_cast<std::size_t>(from)].stage;
+    const std::int32_t after = strategy.groups[static_cast<std::size_t>(to)].stage;
+    if (before <= after) continue;
+    refuse("puts group " + std::to_string(from) + " (" + graph.groups[static_cast<std::size_t>(from)].name +
+           ") in stage " + std::to_string(before) + ", but group " + std::to_string(to) + " (" +
+           graph.groups[static_cast<std::size_t>(to)].name + "), which uses what it makes, in stage " +
+           std::to_string(after) + ": stages follow the flow of the forward pass");
+  }
 }
+
+namespace {
 
 std::string no_split(const CompilerTables& tables, std::size_t group, std::size_t replicas, std::int64_t batch) {
   return "group " + tables.graph.groups[group].name + " has " + std::to_string(replicas) + " replicas for a batch of " +
-         std::to_string(batch) + ": use fewer devices or a larger batch";
+         std::to_string(batch) + ": use fewer devices, fewer micro-batches or a larger batch";
 }
 
 std::string outside_range(const CompilerTables& tables, std::size_t group, const Replica& replica) {
@@ -56,8 +78,7 @@ std::string outside_range(const CompilerTables& tables, std::size_t group, const
 }  // namespace
 
 std::variant<Placement, NotCompilable> Placement::make(const CompilerTables& tables, const Strategy& strategy,
-                                                       std::int64_t batch) {
-  check_fit(tables, strategy);
+                                                       std::int64_t begin, std::int64_t samples) {
   const Graph& graph = tables.graph;
   Placement placement;
   for (std::size_t g = 0; g < strategy.groups.size(); ++g) {
@@ -66,13 +87,13 @@ std::variant<Placement, NotCompilable> Placement::make(const CompilerTables& tab
       placement.slots_.push_back(placement.slots_.back());
       continue;
     }
-    const std::vector<std::int64_t> samples = split_batch(shares, batch);
-    if (samples.empty()) return NotCompilable{no_split(tables, g, shares.size(), batch)};
+    const std::vector<std::int64_t> parts = split_batch(shares, samples);
+    if (parts.empty()) return NotCompilable{no_split(tables, g, shares.size(), samples)};
     std::vector<Replica> replicas;
-    std::int64_t begin = 0;
+    std::int64_t first = begin;
     for (std::size_t i = 0; i < shares.size(); ++i) {
-      replicas.push_back({shares[i].device, begin, begin + samples[i]});
-      begin += samples[i];
+      replicas.push_back({shares[i].device, first, first + parts[i]});
+      first += parts[i];
       if (replicas.back().samples() < graph.min_batch ||
           (graph.max_batch > 0 && replicas.back().samples() > graph.max_batch)) {
         return NotCompilable{outside_range(tables, g, replicas.back())};
@@ -94,10 +115,10 @@ std::variant<Placement, NotCompilable> Placement::make(const CompilerTables& tab
   const OpId loss_maker = graph.tensors[static_cast<std::size_t>(graph.loss)].producer;
   if (graph.tensors[static_cast<std::size_t>(graph.loss)].layout.kind == BatchLayout::Kind::kMixed) {
     const GroupId group = graph.ops[static_cast<std::size_t>(loss_maker)].group;
-    if (strategy.groups[static_cast<std::size_t>(group)].shares.size() > 1) {
+    if (strategy.groups[static_cast<std::size_t>(group)].shares.size() > 1 || strategy.micro_batches > 1) {
       return NotCompilable{"group " + graph.groups[static_cast<std::size_t>(group)].name +
-                           " compares samples with each other, so its replicas would compute another loss: place it "
-                           "on one device"};
+                           " compares samples with each other, so its parts would compute another loss: place it "
+                           "on one device, with one micro-batch"};
     }
   }
   for (const Bond& bond : tables.bonds) {
@@ -112,12 +133,22 @@ std::variant<Placement, NotCompilable> Placement::make(const CompilerTables& tab
   return placement;
 }
 
+Placement Placement::moved(std::int64_t samples) const {
+  Placement other = *this;
+  for (Replica& replica : other.replicas_) {
+    replica.begin += samples;
+    replica.end += samples;
+  }
+  return other;
+}
+
 void Placement::take_seats(DeviceIndex devices) {
+  constexpr std::int32_t kTaken = 0;
   seat_.assign(static_cast<std::size_t>(devices), kNone);
+  for (const Replica& replica : replicas_) seat_[static_cast<std::size_t>(replica.device)] = kTaken;
   seats_ = 0;
-  for (const Replica& replica : replicas_) {
-    std::int32_t& seat = seat_[static_cast<std::size_t>(replica.device)];
-    if (seat == kNone) seat = seats_++;
+  for (std::int32_t& seat : seat_) {
+    if (seat == kTaken) seat = seats_++;
   }
 }
 

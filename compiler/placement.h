@@ -1,6 +1,6 @@
 #pragma once
 
-// Where each group's replicas are and which samples they have: a strategy at one batch size.
+// Where each group's replicas are and which samples of a micro-batch they have.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,10 +22,16 @@ struct Replica {
   bool operator==(const Replica&) const = default;
 };
 
+// Throws Error(kInvalidInput) when the strategy is for another graph or cluster, or makes no sense.
+void check_fit(const CompilerTables& tables, const Strategy& strategy);
+
 class Placement {
  public:
+  // Of a micro-batch of `samples`, the first of which is `begin` of the whole batch. The strategy fits (check_fit).
   static std::variant<Placement, NotCompilable> make(const CompilerTables& tables, const Strategy& strategy,
-                                                     std::int64_t batch);
+                                                     std::int64_t begin, std::int64_t samples);
+  // The same of another micro-batch, as large.
+  Placement moved(std::int64_t samples) const;
 
   // Ascending by device and by samples.
   std::span<const Replica> replicas(GroupId group) const {
@@ -47,7 +53,7 @@ class Placement {
   const std::vector<DeviceIndex>& everyone() const { return everyone_; }
   std::span<const DeviceIndex> twins(DeviceIndex device) const;
 
-  // Devices that have a replica of any group are numbered through: their seats.
+  // Devices that have a replica of any group are numbered through, ascending: their seats.
   std::int32_t seats() const { return seats_; }
   std::int32_t seat(DeviceIndex device) const { return seat_[static_cast<std::size_t>(device)]; }
 

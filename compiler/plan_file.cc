@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/suggest.h"
+#include "compiler/schedule/schedule.h"
 
 namespace motley {
 namespace {
@@ -44,7 +45,9 @@ class Reader {
       : source_(std::move(source)), graph_(graph), cluster_(cluster) {}
 
   PlanFile read(const YAML::Node& root) {
-    check_keys(root, "a plan", {"motley_plan", "strategy", "graph", "cluster", "batch", "bucket", "groups"});
+    check_keys(
+        root, "a plan",
+        {"motley_plan", "strategy", "graph", "cluster", "batch", "bucket", "micro_batches", "schedule", "groups"});
     if (integer(root, "motley_plan") != kFormatVersion) {
       refuse(root["motley_plan"],
              "this motley reads plans of format version " + std::to_string(kFormatVersion) + ": make the plan anew");
@@ -56,6 +59,9 @@ class Reader {
     plan.batch = integer(root, "batch");
     if (plan.batch < 1) refuse(root["batch"], "the batch has at least one sample");
     plan.strategy.bucket = bytes(required(root, "bucket"));
+    if (root["micro_batches"]) plan.strategy.micro_batches = integer(root, "micro_batches");
+    if (plan.strategy.micro_batches < 1) refuse(root["micro_batches"], "there is at least one micro-batch");
+    if (root["schedule"]) plan.strategy.schedule = schedule(root["schedule"]);
     read_groups(required(root, "groups"), plan.strategy);
     return plan;
   }
@@ -142,6 +148,15 @@ class Reader {
     return static_cast<DeviceIndex>(found - names.begin());
   }
 
+  std::string schedule(const YAML::Node& node) const {
+    const std::vector<std::string> names = schedule_names();
+    if (std::find(names.begin(), names.end(), text(node)) == names.end()) {
+      refuse(node,
+             "there is no schedule " + text(node) + did_you_mean(text(node), names) + "; there are" + joined(names));
+    }
+    return text(node);
+  }
+
   void read_groups(const YAML::Node& node, Strategy& strategy) const {
     if (!node.IsSequence()) refuse(node, "groups is a list: write one - for each op group");
     strategy.groups.resize(graph_.groups.size());
@@ -154,7 +169,7 @@ class Reader {
   }
 
   void read_group(const YAML::Node& row, Strategy& strategy) const {
-    check_keys(row, "a group", {"group", "name", "shares", "gradient"});
+    check_keys(row, "a group", {"group", "name", "shares", "gradient", "stage"});
     const std::int64_t index = integer(row, "group");
     if (index < 0 || static_cast<std::size_t>(index) >= graph_.groups.size()) {
       refuse(row["group"], "there is no group " + std::to_string(index) + "; " + graph_.name + " has groups 0 to " +
@@ -176,6 +191,12 @@ class Reader {
                                   to_string(GradientMethod::kParameterServer) + ", not " + method);
     }
     decision.gradient = *gradient;
+    if (!row["stage"]) return;
+    const std::int64_t stage = integer(row, "stage");
+    if (stage < 0 || static_cast<std::size_t>(stage) >= graph_.groups.size()) {
+      refuse(row["stage"], "stages are numbered from 0, and there are no more than groups");
+    }
+    decision.stage = static_cast<std::int32_t>(stage);
   }
 
   std::vector<Share> read_shares(const YAML::Node& node) const {
@@ -214,6 +235,10 @@ std::string plan_to_yaml(const PlanFile& plan, const Graph& graph, const Cluster
   }
   text += "]\nbatch: " + std::to_string(plan.batch) + "\n";
   text += "bucket: " + std::to_string(plan.strategy.bucket.value) + "B\n";
+  if (plan.strategy.micro_batches > 1) {
+    text += "micro_batches: " + std::to_string(plan.strategy.micro_batches) + "\n";
+    text += "schedule: " + plan.strategy.schedule + "\n";
+  }
   text += "groups:\n";
   for (std::size_t g = 0; g < plan.strategy.groups.size(); ++g) {
     const GroupDecision& decision = plan.strategy.groups[g];
@@ -223,7 +248,9 @@ std::string plan_to_yaml(const PlanFile& plan, const Graph& graph, const Cluster
       text += (i > 0 ? ", " : "") + quoted(cluster.devices[static_cast<std::size_t>(share.device)].name) + ": " +
               number(share.weight);
     }
-    text += "}, gradient: " + to_string(decision.gradient) + "}\n";
+    text += "}, gradient: " + to_string(decision.gradient);
+    if (decision.stage > 0) text += ", stage: " + std::to_string(decision.stage);
+    text += "}\n";
   }
   return text;
 }

@@ -8,11 +8,24 @@ namespace motley {
 
 Resharder::Resharder(TaskWriter& writer, const Placement& placement)
     : writer_(writer),
-      placement_(placement),
+      placement_(&placement),
       heads_(writer.tables().tensors.size() * static_cast<std::size_t>(placement.seats()), kNone) {
   next_.reserve(4 * writer.tables().graph.ops.size());
   makers_.reserve(writer.tables().tensors.size());
   for (const TensorInfo& info : writer.tables().tensors) makers_.push_back(info.home);
+}
+
+void Resharder::begin(const Placement& placement, std::span<const NodeId> kept) {
+  placement_ = &placement;
+  values_.clear();
+  const std::vector<TensorInfo>& infos = writer_.tables().tensors;
+  const auto seats = static_cast<std::ptrdiff_t>(placement.seats());
+  for (std::size_t tensor = 0; tensor < infos.size(); ++tensor) {
+    const bool stays = infos[tensor].home == kNone && infos[tensor].kind != BatchLayout::Kind::kSplit;
+    if (!stays) std::fill_n(heads_.begin() + static_cast<std::ptrdiff_t>(tensor) * seats, seats, kNone);
+    makers_[tensor] = infos[tensor].home;
+  }
+  for (NodeId value : kept) put(value);
 }
 
 void Resharder::put(NodeId value) {
@@ -21,6 +34,7 @@ void Resharder::put(NodeId value) {
   NodeId& head = heads_[slot(writer_.at(value).tensor, writer_.at(value).device)];
   next_[index] = head;
   head = value;
+  values_.push_back(value);
 }
 
 NodeId Resharder::find(TensorId tensor, DeviceIndex device) const { return heads_[slot(tensor, device)]; }
@@ -36,10 +50,10 @@ NodeId Resharder::exact(TensorId tensor, DeviceIndex device, std::int64_t begin,
 DeviceIndex Resharder::holder(TensorId tensor, DeviceIndex device) const {
   const CompilerTables& tables = writer_.tables();
   const GroupId home = tables.tensors[static_cast<std::size_t>(tensor)].home;
-  if (placement_.on(home, device) != nullptr) return device;
+  if (placement_->on(home, device) != nullptr) return device;
   DeviceIndex nearest = kNone;
   double least = 0;
-  for (const Replica& replica : placement_.replicas(home)) {
+  for (const Replica& replica : placement_->replicas(home)) {
     const double seconds = tables.transfer_seconds(replica.device, device, tables.bytes(tensor, replica.samples()));
     if (nearest == kNone || seconds < least) {
       nearest = replica.device;
@@ -95,7 +109,7 @@ NodeId Resharder::piece(TensorId tensor, DeviceIndex device, std::int64_t begin,
     }
   }
   if (local != kNone) return cut(local, begin, std::min(end, writer_.at(local).end), op);
-  const auto replicas = placement_.replicas(maker(tensor));
+  const auto replicas = placement_->replicas(maker(tensor));
   const auto replica = std::upper_bound(replicas.begin(), replicas.end(), begin,
                                         [](std::int64_t sample, const Replica& one) { return sample < one.end; });
   MOTLEY_CHECK(replica != replicas.end(), "no replica has sample " + std::to_string(begin));

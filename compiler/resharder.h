@@ -4,6 +4,7 @@
 // missing is sent by a replica that has it, once per range and device, and serves whoever needs it there later.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "compiler/placement.h"
@@ -13,7 +14,13 @@ namespace motley {
 
 class Resharder {
  public:
+  // Placements of all micro-batches have the same devices.
   Resharder(TaskWriter& writer, const Placement& placement);
+
+  // From here on only state and whole inputs are there, and what is `kept`, of the values of this micro-batch.
+  void begin(const Placement& placement, std::span<const NodeId> kept);
+  // All values put since then, in order.
+  std::vector<NodeId> take_values() { return std::move(values_); }
 
   // Makes a value findable.
   void put(NodeId value);
@@ -30,8 +37,8 @@ class Resharder {
 
  private:
   std::size_t slot(TensorId tensor, DeviceIndex device) const {
-    return static_cast<std::size_t>(tensor) * static_cast<std::size_t>(placement_.seats()) +
-           static_cast<std::size_t>(placement_.seat(device));
+    return static_cast<std::size_t>(tensor) * static_cast<std::size_t>(placement_->seats()) +
+           static_cast<std::size_t>(placement_->seat(device));
   }
   // The latest such value: what is put later stands for what was there.
   NodeId exact(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end) const;
@@ -40,8 +47,9 @@ class Resharder {
   NodeId piece(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, OpId op);
 
   TaskWriter& writer_;
-  const Placement& placement_;
+  const Placement* placement_;
   std::vector<GroupId> makers_;  // by tensor
+  std::vector<NodeId> values_;   // put since begin()
   std::vector<NodeId> heads_;    // by slot: the latest value put there
   std::vector<NodeId> next_;     // by value: the one put there before it
 };

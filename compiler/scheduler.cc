@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <utility>
 
 #include "base/error.h"
 
@@ -44,7 +45,7 @@ class Scheduler {
     return ranks;
   }
 
-  Schedule run(const std::vector<double>& urgency) {
+  TaskOrder run(const std::vector<double>& urgency) {
     urgency_ = urgency.data();
     schedule_ = {};
     schedule_.order.reserve(graph_.tasks.size());
@@ -58,6 +59,7 @@ class Scheduler {
     changed_devices_ = Changed(at(devices_));
     free_receivers_ = Changed(at(devices_));
     changed_sets_ = Changed(graph_.member_sets.size());
+    begin_passes();
     for (TaskId id = 0; id < static_cast<TaskId>(graph_.tasks.size()); ++id) {
       if (pending_[at(id)] == 0) make_ready(id);
     }
@@ -157,10 +159,34 @@ class Scheduler {
     } else if (task.kind == InstructionKind::kAllReduce) {
       collectives_[at(task.members)].push(ready);
       changed_sets_.add(task.members);
-    } else {
+    } else if (task.pass == kNone || task.pass == pass_[at(task.device)]) {
       compute_[at(task.device)].push(ready);
       changed_devices_.add(task.device);
+    } else {
+      held_[at(first_pass_[at(task.device)] + task.pass)].push_back(ready);
     }
+  }
+
+  void begin_passes() {
+    if (graph_.passes.empty()) return;
+    pass_.assign(at(devices_), 0);
+    first_pass_.assign(at(devices_) + 1, 0);
+    std::partial_sum(graph_.passes.begin(), graph_.passes.end(), first_pass_.begin() + 1);
+    left_.assign(at(first_pass_.back()), 0);
+    held_.assign(at(first_pass_.back()), {});
+    for (const Task& task : graph_.tasks) {
+      if (task.pass != kNone) ++left_[at(first_pass_[at(task.device)] + task.pass)];
+    }
+    for (DeviceIndex device = 0; device < devices_; ++device) next_pass(device);
+  }
+
+  // Goes to the first pass of which some op has not started.
+  void next_pass(DeviceIndex device) {
+    std::int32_t& pass = pass_[at(device)];
+    const std::int32_t first = first_pass_[at(device)];
+    while (pass < graph_.passes[at(device)] && left_[at(first + pass)] == 0) ++pass;
+    if (pass == graph_.passes[at(device)]) return;
+    for (const Ready& ready : std::exchange(held_[at(first + pass)], {})) compute_[at(device)].push(ready);
   }
 
   Queue& transfers(DeviceIndex from, DeviceIndex to) {
@@ -208,6 +234,7 @@ class Scheduler {
     const Task& task = graph_.tasks[at(id)];
     set_busy(task, true);
     schedule_.order.push_back(id);
+    if (task.pass != kNone && --left_[at(first_pass_[at(task.device)] + task.pass)] == 0) next_pass(task.device);
     events_.push({now + task.seconds, id});
   }
 
@@ -259,29 +286,33 @@ class Scheduler {
   std::vector<TaskId> successors_;
   std::vector<std::int32_t> waits_;  // by task: how many it waits for
   const double* urgency_ = nullptr;
-  Schedule schedule_;
+  TaskOrder schedule_;
   std::vector<std::int32_t> pending_;
   std::vector<std::vector<std::int32_t>> sets_of_;  // by device: sets of members that it belongs to
   std::vector<Queue> compute_;                      // by device
   std::vector<std::vector<Transfers>> transfers_;   // by sender: one for each receiver that it ever had
   std::vector<std::vector<std::pair<DeviceIndex, std::size_t>>> senders_;  // by receiver, with the place in transfers_
   std::vector<Queue> collectives_;                                         // by set of members
-  std::vector<std::int32_t> sends_;  // by device: how many of its transfers are ready
-  std::vector<char> busy_;           // by device and stream
+  std::vector<std::int32_t> pass_;                                         // by device: whose ops may start
+  std::vector<std::int32_t> first_pass_;                                   // by device: into the next two
+  std::vector<std::int32_t> left_;        // by device and pass: ops that have not started
+  std::vector<std::vector<Ready>> held_;  // by device and pass: ops that are ready before their pass is due
+  std::vector<std::int32_t> sends_;       // by device: how many of its transfers are ready
+  std::vector<char> busy_;                // by device and stream
   Changed changed_devices_, changed_sets_, free_receivers_;
   std::priority_queue<Event> events_;
 };
 
 }  // namespace
 
-Schedule schedule(const TaskGraph& graph, DeviceIndex devices) {
+TaskOrder schedule(const TaskGraph& graph, DeviceIndex devices) {
   Scheduler scheduler(graph, devices);
   std::vector<double> position(graph.tasks.size());
   for (std::size_t i = 0; i < position.size(); ++i) position[i] = -static_cast<double>(i);
-  Schedule plain = scheduler.run(position);
+  TaskOrder plain = scheduler.run(position);
   const auto crosses = [](const Task& task) { return task.peer != kNone || task.members != kNone; };
   if (std::none_of(graph.tasks.begin(), graph.tasks.end(), crosses)) return plain;
-  Schedule ranked = scheduler.run(scheduler.upward_ranks());
+  TaskOrder ranked = scheduler.run(scheduler.upward_ranks());
   return ranked.seconds < 0.99 * plain.seconds ? ranked : plain;
 }
 

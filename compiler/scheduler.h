@@ -9,7 +9,7 @@
 
 namespace motley {
 
-struct Schedule {
+struct TaskOrder {
   std::vector<TaskId> order;  // by estimated start; respects data and TaskGraph::order
   double seconds = 0;         // estimated, with each transfer and collective on otherwise idle links
 };
@@ -19,7 +19,8 @@ struct Schedule {
 // section 4.1; messages of one sender and collectives of one set of members, which share a stream, count as
 // successors of each other). The ranks' order
 // runs ahead with input gradients that others wait for, and holds activations longer for the weight gradients it puts
-// off; so it is taken when it is estimated to be at least one percent faster.
-Schedule schedule(const TaskGraph& graph, DeviceIndex devices);
+// off; so it is taken when it is estimated to be at least one percent faster. Where the devices make passes
+// (TaskGraph::passes), an op starts when all ops of the passes before its own have started on its device.
+TaskOrder schedule(const TaskGraph& graph, DeviceIndex devices);
 
 }  // namespace motley

@@ -62,6 +62,7 @@ void put_instruction(const Instruction& instruction, proto::Instruction* message
   message->set_kind(static_cast<std::uint32_t>(instruction.kind));
   if (instruction.op != kNone) message->set_op(instruction.op);
   message->set_batch(instruction.batch);
+  message->set_micro_batch(instruction.micro_batch);
   put(message->mutable_inputs(), instruction.inputs);
   put(message->mutable_outputs(), instruction.outputs);
   put(message->mutable_releases(), instruction.releases);
@@ -79,6 +80,7 @@ Instruction get_instruction(const proto::Instruction& message, std::size_t value
   instruction.kind = static_cast<InstructionKind>(message.kind());
   instruction.op = message.has_op() ? message.op() : kNone;
   instruction.batch = message.batch();
+  instruction.micro_batch = message.micro_batch();
   const bool none = instruction.kind == InstructionKind::kCompute;
   instruction.inputs = get(message.inputs(), values, none, "value");
   instruction.outputs = get(message.outputs(), values, none, "value");
@@ -103,8 +105,13 @@ Program get_program(const proto::Program& message) {
     program.instructions.push_back(get_instruction(instruction, count));
   }
   program.inputs = get(message.inputs(), count, false, "value");
-  program.loss = message.has_loss() ? message.loss() : kNone;
-  program.loss_weight = message.loss_weight();
+  const std::vector<ValueId> losses = get(message.losses(), count, false, "value");
+  if (losses.size() != static_cast<std::size_t>(message.loss_weights_size())) {
+    refuse("the deployment has a program with losses and weights that differ in number");
+  }
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    program.losses.push_back({losses[i], message.loss_weights(static_cast<int>(i))});
+  }
   return program;
 }
 
@@ -128,8 +135,10 @@ proto::Deployment to_proto(const Deployment& deployment) {
     }
     for (const Instruction& instruction : program.instructions) put_instruction(instruction, to->add_instructions());
     put(to->mutable_inputs(), program.inputs);
-    if (program.loss != kNone) to->set_loss(program.loss);
-    to->set_loss_weight(program.loss_weight);
+    for (const LossPart& part : program.losses) {
+      to->add_losses(part.value);
+      to->add_loss_weights(part.weight);
+    }
   }
   for (const Collective& collective : deployment.collectives) {
     proto::Collective* to = message.add_collectives();
@@ -173,8 +182,11 @@ proto::Strategy to_proto(const Strategy& strategy) {
       to->set_weight(share.weight);
     }
     group->set_gradient(static_cast<std::uint32_t>(decision.gradient));
+    group->set_stage(decision.stage);
   }
   message.set_bucket_bytes(strategy.bucket.value);
+  message.set_micro_batches(strategy.micro_batches);
+  message.set_schedule(strategy.schedule);
   return message;
 }
 
@@ -191,9 +203,12 @@ Strategy strategy_from_proto(const proto::Strategy& message) {
       refuse("the strategy has a gradient method " + std::to_string(group.gradient()));
     }
     decision.gradient = static_cast<GradientMethod>(group.gradient());
+    decision.stage = group.stage();
     strategy.groups.push_back(std::move(decision));
   }
   strategy.bucket = Bytes(message.bucket_bytes());
+  strategy.micro_batches = message.micro_batches();
+  strategy.schedule = message.schedule();
   return strategy;
 }
 

@@ -17,8 +17,8 @@ class Deployment;
 class Strategy;
 }  // namespace proto
 
-inline constexpr std::uint32_t kDeploymentFormatVersion = 1;
-inline constexpr std::uint32_t kStrategyFormatVersion = 1;
+inline constexpr std::uint32_t kDeploymentFormatVersion = 2;
+inline constexpr std::uint32_t kStrategyFormatVersion = 2;
 
 proto::Deployment to_proto(const Deployment& deployment);
 // Throws Error(kInvalidInput) for another version or numbers out of range; whether it is sound, check() tells.

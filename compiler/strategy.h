@@ -1,7 +1,7 @@
 #pragma once
 
-// A strategy: for every op group where it runs and how its gradients meet. Plain data; what the compiler takes, what a
-// plan file holds (docs/plan.md), what a search changes.
+// A strategy: for every op group where it runs and how its gradients meet; for the whole, how the batch passes through.
+// Plain data; what the compiler takes, what a plan file holds (docs/plan.md), what a search changes.
 
 #include <optional>
 #include <string>
@@ -26,6 +26,7 @@ struct Share {
 struct GroupDecision {
   std::vector<Share> shares;  // distinct devices, ascending; one: the whole batch there
   GradientMethod gradient = GradientMethod::kAllReduce;
+  std::int32_t stage = 0;  // of the pipeline: nothing flows from a later one to an earlier one in the forward pass
   bool operator==(const GroupDecision&) const = default;
 };
 
@@ -34,6 +35,9 @@ struct Strategy {
   std::vector<GroupDecision> groups;  // one per Graph::groups
   Bytes bucket{
       std::int64_t{25} << 20};  // gradients of one method and holder set are reduced in buckets of about this size
+  std::int64_t micro_batches =
+      1;                          // the batch passes in so many parts, as even as can be; each is divided by the shares
+  std::string schedule = "1f1b";  // in which order the stages work on them: a name of compiler/schedule/schedule.h
   bool operator==(const Strategy&) const = default;
 };
 

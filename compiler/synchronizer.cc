@@ -88,12 +88,37 @@ class ServerLoads {
 
 }  // namespace
 
-Synchronizer::Synchronizer(TaskWriter& writer, Resharder& resharder, const Placement& placement,
-                           const Strategy& strategy)
+void GradientParts::add(const Resharder& resharder, const Placement& placement, std::int32_t micro_batch) {
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    for (TensorId part : tables_.parameters[p].parts) {
+      const OpId maker = tables_.graph.tensors[static_cast<std::size_t>(part)].producer;
+      for (const Replica& replica : placement.replicas(tables_.tensors[static_cast<std::size_t>(part)].home)) {
+        const NodeId value = resharder.find(part, replica.device);
+        if (value != kNone) parts_[p].push_back({replica.device, order_.place(maker, micro_batch), value});
+      }
+    }
+  }
+}
+
+std::vector<NodeId> GradientParts::of(std::int32_t parameter, DeviceIndex device) const {
+  std::vector<Part> here;
+  for (const Part& part : parts_[static_cast<std::size_t>(parameter)]) {
+    if (part.device == device) here.push_back(part);
+  }
+  std::ranges::stable_sort(here, {}, &Part::pass);
+  std::vector<NodeId> values;
+  values.reserve(here.size());
+  for (const Part& part : here) values.push_back(part.value);
+  return values;
+}
+
+Synchronizer::Synchronizer(TaskWriter& writer, Resharder& resharder, std::span<const Placement> placements,
+                           const Strategy& strategy, const GradientParts& gradients)
     : writer_(writer),
       resharder_(resharder),
-      placement_(placement),
+      placements_(placements),
       strategy_(strategy),
+      gradients_(gradients),
       tables_(writer.tables()),
       servers_(tables_.parameters.size(), kNone) {
   for (const ParameterInfo& parameter : tables_.parameters) sets_.push_back(holders_of(parameter));
@@ -104,12 +129,13 @@ void Synchronizer::run() {
   for (std::size_t i = 0; i < tables_.parameters.size(); ++i) {
     const ParameterInfo& parameter = tables_.parameters[i];
     const std::vector<DeviceIndex>& devices = holders(sets_[i]);
+    const auto index = static_cast<std::int32_t>(i);
     if (devices.size() == 1) {
-      update(parameter, devices[0], local_gradient(parameter, devices[0]));
+      update(parameter, devices[0], local_gradient(index, devices[0]));
     } else if (servers_[i] != kNone) {
-      serve(parameter, sets_[i], servers_[i]);
+      serve(index, servers_[i]);
     } else {
-      add_to_bucket(static_cast<std::int32_t>(i));
+      add_to_bucket(index);
     }
   }
   for (const Bucket& bucket : open_) reduce(bucket);
@@ -117,12 +143,16 @@ void Synchronizer::run() {
 
 std::int32_t Synchronizer::holders_of(const ParameterInfo& parameter) {
   for (const auto& [users, set] : set_of_users_) {
-    const auto same = [&](GroupId a, GroupId b) { return placement_.same(a, b); };
+    const auto same = [&](GroupId a, GroupId b) {
+      return std::ranges::all_of(placements_, [&](const Placement& one) { return one.same(a, b); });
+    };
     if (std::equal(users.begin(), users.end(), parameter.users.begin(), parameter.users.end(), same)) return set;
   }
   std::vector<DeviceIndex> devices;
   for (GroupId user : parameter.users) {
-    for (const Replica& replica : placement_.replicas(user)) devices.push_back(replica.device);
+    for (const Placement& placement : placements_) {
+      for (const Replica& replica : placement.replicas(user)) devices.push_back(replica.device);
+    }
   }
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
@@ -154,15 +184,17 @@ void Synchronizer::choose_servers() {
   }
 }
 
-// The sum of what the device's own groups found; zeros when no gradient reached it.
-NodeId Synchronizer::local_gradient(const ParameterInfo& parameter, DeviceIndex device) {
-  std::vector<NodeId> parts;
-  for (TensorId part : parameter.parts) {
-    const NodeId value = resharder_.find(part, device);
-    if (value != kNone) parts.push_back(value);
-  }
+// The sum of what the device's own groups found; zeros when no gradient reached it. Of several micro-batches, each
+// part goes into the sum when it is there.
+NodeId Synchronizer::local_gradient(std::int32_t index, DeviceIndex device) {
+  const ParameterInfo& parameter = tables_.parameters[static_cast<std::size_t>(index)];
+  const std::vector<NodeId> parts = gradients_.of(index, device);
   if (parts.empty()) return writer_.fill(parameter.update, parameter.gradient, device, 0, 0.0);
-  return parts.size() == 1 ? parts[0] : writer_.sum(parameter.update, parts, parameter.gradient);
+  if (parts.size() == 1) return parts[0];
+  if (placements_.size() == 1) return writer_.sum(parameter.update, parts, parameter.gradient);
+  NodeId sum = writer_.sum(parameter.update, std::span(parts).first(2), parameter.gradient);
+  for (NodeId part : std::span(parts).subspan(2)) sum = writer_.add_to(parameter.update, sum, part);
+  return sum;
 }
 
 NodeId Synchronizer::update(const ParameterInfo& parameter, DeviceIndex device, NodeId gradient) {
@@ -200,7 +232,7 @@ void Synchronizer::reduce(const Bucket& bucket) {
   std::vector<NodeId> parts;
   for (DeviceIndex member : members) {
     for (std::int32_t parameter : bucket.parameters) {
-      parts.push_back(local_gradient(tables_.parameters[static_cast<std::size_t>(parameter)], member));
+      parts.push_back(local_gradient(parameter, member));
     }
   }
   const ParameterInfo& last = tables_.parameters[static_cast<std::size_t>(bucket.parameters.back())];
@@ -212,11 +244,13 @@ void Synchronizer::reduce(const Bucket& bucket) {
   }
 }
 
-void Synchronizer::serve(const ParameterInfo& parameter, std::int32_t set, DeviceIndex server) {
-  NodeId sum = local_gradient(parameter, server);
-  for (DeviceIndex device : holders(set)) {
+void Synchronizer::serve(std::int32_t index, DeviceIndex server) {
+  const ParameterInfo& parameter = tables_.parameters[static_cast<std::size_t>(index)];
+  const std::vector<DeviceIndex>& devices = holders(sets_[static_cast<std::size_t>(index)]);
+  NodeId sum = local_gradient(index, server);
+  for (DeviceIndex device : devices) {
     if (device == server) continue;
-    const NodeId part = local_gradient(parameter, device);
+    const NodeId part = local_gradient(index, device);
     // The new weights are written over the old ones when they arrive, which is after this part was sent: so whoever
     // reads the old ones on this device's compute stream comes before it there.
     const NodeId weights = resharder_.need(parameter.parameter, device, 0, 0, parameter.update);
@@ -226,7 +260,7 @@ void Synchronizer::serve(const ParameterInfo& parameter, std::int32_t set, Devic
     sum = writer_.sum(parameter.update, both, parameter.gradient);
   }
   const NodeId updated = update(parameter, server, sum);
-  for (DeviceIndex device : holders(set)) {
+  for (DeviceIndex device : devices) {
     if (device == server) continue;
     const NodeId weights = resharder_.need(parameter.parameter, device, 0, 0, parameter.update);
     writer_.transfer(parameter.update, updated, device, weights);

@@ -5,18 +5,43 @@
 // and updates; by parameter server, one holder gets the others' parts, updates, and sends the new weights back.
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "compiler/pass_order.h"
 #include "compiler/placement.h"
 #include "compiler/resharder.h"
 #include "compiler/task_writer.h"
 
 namespace motley {
 
+// What the micro-batches' backward ops found of each parameter's gradient, by device.
+class GradientParts {
+ public:
+  GradientParts(const CompilerTables& tables, const PassOrder& order)
+      : tables_(tables), order_(order), parts_(tables.parameters.size()) {}
+
+  // Adds those of a micro-batch.
+  void add(const Resharder& resharder, const Placement& placement, std::int32_t micro_batch);
+  // Of a parameter (index into CompilerTables::parameters), in the order in which the device makes them.
+  std::vector<NodeId> of(std::int32_t parameter, DeviceIndex device) const;
+
+ private:
+  struct Part {
+    DeviceIndex device = 0;
+    std::int32_t pass = kNone;
+    NodeId value = kNone;
+  };
+  const CompilerTables& tables_;
+  const PassOrder& order_;
+  std::vector<std::vector<Part>> parts_;  // by parameter
+};
+
 class Synchronizer {
  public:
-  Synchronizer(TaskWriter& writer, Resharder& resharder, const Placement& placement, const Strategy& strategy);
+  Synchronizer(TaskWriter& writer, Resharder& resharder, std::span<const Placement> placements,
+               const Strategy& strategy, const GradientParts& gradients);
   void run();
 
  private:
@@ -31,16 +56,17 @@ class Synchronizer {
     return holder_sets_[static_cast<std::size_t>(set)];
   }
   void choose_servers();
-  NodeId local_gradient(const ParameterInfo& parameter, DeviceIndex device);
+  NodeId local_gradient(std::int32_t parameter, DeviceIndex device);
   NodeId update(const ParameterInfo& parameter, DeviceIndex device, NodeId gradient);
   void add_to_bucket(std::int32_t parameter);
   void reduce(const Bucket& bucket);
-  void serve(const ParameterInfo& parameter, std::int32_t set, DeviceIndex server);
+  void serve(std::int32_t parameter, DeviceIndex server);
 
   TaskWriter& writer_;
   Resharder& resharder_;
-  const Placement& placement_;
+  std::span<const Placement> placements_;  // of the micro-batches
   const Strategy& strategy_;
+  const GradientParts& gradients_;
   const CompilerTables& tables_;
   std::vector<std::vector<DeviceIndex>> holder_sets_;
   std::vector<std::pair<std::vector<GroupId>, std::int32_t>> set_of_users_;  // known answers of holders_of

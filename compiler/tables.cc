@@ -52,8 +52,16 @@ void fill_tensors(const Graph& graph, std::vector<TensorInfo>& infos) {
     }
   }
   for (const Op& op : graph.ops) {
-    if (op.kind != OpKind::kForward) continue;
-    for (TensorId written : op.writes) infos[static_cast<std::size_t>(written)].written = true;
+    if (op.kind == OpKind::kForward) {
+      for (TensorId written : op.writes) infos[static_cast<std::size_t>(written)].written = true;
+    } else if (op.is_backward()) {
+      for (std::size_t i = op.gradient_outputs.size(); i < op.inputs.size(); ++i) {
+        const TensorId input = op.inputs[i];
+        if (input != kNone && graph.tensors[static_cast<std::size_t>(input)].role == TensorRole::kActivation) {
+          infos[static_cast<std::size_t>(infos[static_cast<std::size_t>(input)].root)].saved = true;
+        }
+      }
+    }
   }
 }
 
@@ -132,6 +140,51 @@ std::vector<Bond> bonds_of(const Graph& graph, const std::vector<TensorInfo>& in
   return bonds;
 }
 
+// Marks what completed values rest on. Returns a completed value that rests on parameters or on what others write, if
+// there is one.
+TensorId mark_early(const Graph& graph, const std::vector<TensorInfo>& infos, std::vector<OpInfo>& ops) {
+  std::vector<TensorId> open;
+  TensorId late = kNone;
+  for (const Op& op : graph.ops) {
+    if (op.kind != OpKind::kForward) continue;
+    for (std::int32_t place : op.completes) {
+      open.assign(1, op.inputs[static_cast<std::size_t>(place)]);
+      std::vector<OpId> below;
+      bool early = true;
+      while (!open.empty()) {
+        const TensorId id = open.back();
+        open.pop_back();
+        if (id == kNone) continue;
+        const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
+        early &= tensor.role != TensorRole::kParameter && !infos[static_cast<std::size_t>(id)].written;
+        if (tensor.producer == kNone || contains(below, tensor.producer)) continue;
+        below.push_back(tensor.producer);
+        const Op& producer = graph.ops[static_cast<std::size_t>(tensor.producer)];
+        early &= !producer.random && producer.writes.empty() && producer.completes.empty();
+        open.insert(open.end(), producer.inputs.begin(), producer.inputs.end());
+      }
+      if (!early) late = op.inputs[static_cast<std::size_t>(place)];
+      for (OpId id : below) ops[static_cast<std::size_t>(id)].early |= early;
+    }
+  }
+  return late;
+}
+
+std::vector<std::pair<GroupId, GroupId>> edges_between_groups(const Graph& graph) {
+  std::vector<std::pair<GroupId, GroupId>> edges;
+  for (const Op& op : graph.ops) {
+    if (op.kind != OpKind::kForward) continue;
+    for (TensorId input : op.inputs) {
+      const OpId producer = input == kNone ? kNone : graph.tensors[static_cast<std::size_t>(input)].producer;
+      const GroupId from = producer == kNone ? kNone : graph.ops[static_cast<std::size_t>(producer)].group;
+      if (from != kNone && from != op.group) edges.emplace_back(from, op.group);
+    }
+  }
+  std::sort(edges.begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  return edges;
+}
+
 }  // namespace
 
 CompilerTables::CompilerTables(const Graph& g, const Cluster& c, const CostModel& m)
@@ -143,6 +196,8 @@ CompilerTables::CompilerTables(const Graph& g, const Cluster& c, const CostModel
   for (const Op& op : graph.ops) ops.push_back(op_info(graph, op, tensors));
   parameters = trained_parameters(graph);
   bonds = bonds_of(graph, tensors);
+  group_edges = edges_between_groups(graph);
+  late_completion = mark_early(graph, tensors, ops);
   constexpr DeviceIndex kTabled = 256;
   if (devices() > kTabled) return;
   for (DeviceIndex from = 0; from < devices(); ++from) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -18,6 +19,7 @@ struct TensorInfo {
   TensorId root = kNone;  // the tensor whose storage it shares; itself when it is no view
   bool persistent = false;
   bool written = false;            // a buffer that forward ops write
+  bool saved = false;              // an activation that a backward op takes
   bool gradient_of_whole = false;  // a gradient of a completed value: to be summed over the replicas
   bool linear = false;             // bytes = fixed_bytes + sample_bytes * samples
   std::int64_t fixed_bytes = 0;
@@ -25,6 +27,8 @@ struct TensorInfo {
 };
 
 struct OpInfo {
+  bool early = false;  // forward, from the model's inputs alone, and a completed value rests on it: runs for all
+                       // micro-batches before all else
   std::int32_t gradients = 0;           // backward: so many leading inputs are gradients
   std::vector<std::int32_t> completed;  // places in `inputs` that take the completed value
 };
@@ -57,6 +61,8 @@ struct CompilerTables {
   std::vector<OpInfo> ops;
   std::vector<ParameterInfo> parameters;  // in the order in which their gradients become ready
   std::vector<Bond> bonds;
+  std::vector<std::pair<GroupId, GroupId>> group_edges;  // forward, between groups, each once
+  TensorId late_completion = kNone;  // a value that must be made whole over the batch and rests on parameters
 
   std::int32_t devices() const { return static_cast<std::int32_t>(cluster.devices.size()); }
   std::int64_t bytes(TensorId tensor, std::int64_t samples) const {

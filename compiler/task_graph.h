@@ -35,6 +35,8 @@ struct Task {
   DeviceIndex peer = kNone;
   std::int32_t members = kNone;  // kAllReduce: index into TaskGraph::member_sets
   std::int64_t batch = 0;
+  std::int32_t micro_batch = 0;  // compute
+  std::int32_t pass = kNone;     // compute: place in the order of its device's passes; kNone: in no pass
   double scale = 1.0;
   double seconds = 0;
   std::int32_t first_input = 0;  // into TaskGraph::operands; kAllReduce: all inputs of the first member, then of the
@@ -57,6 +59,7 @@ struct TaskGraph {
   std::vector<std::pair<TaskId, TaskId>> order;  // first before second, though no value says so
   std::vector<NodeId> inputs;                    // values of Graph::inputs
   std::vector<ProgramEdge> losses;
+  std::vector<std::int32_t> passes;  // by device: how many passes it makes, one after the other
 
   std::span<const NodeId> inputs_of(const Task& task) const {
     return {operands.data() + task.first_input, static_cast<std::size_t>(task.inputs)};

@@ -62,10 +62,13 @@ void TaskWriter::note_use(NodeId value, TaskId task) {
   if (!state.persistent) return;
   const bool written = tables_.tensors[static_cast<std::size_t>(state.tensor)].written;
   if (!written && tables_.graph.tensors[static_cast<std::size_t>(state.tensor)].role != TensorRole::kParameter) return;
+  // What forward ops write they use in the graph's order, micro-batch after micro-batch. Backward ops have the
+  // statistics that autograd saved.
+  const OpId op = graph_.tasks[static_cast<std::size_t>(task)].op;
+  if (written && tables_.graph.ops[static_cast<std::size_t>(op)].kind != OpKind::kForward) return;
   if (state.users != kNone) {
     const TaskId last = users_[static_cast<std::size_t>(state.users)].task;
     if (last == task) return;
-    // What forward ops write is used in the graph's order.
     if (written) graph_.order.emplace_back(last, task);
   }
   users_.push_back({task, state.users});
@@ -78,6 +81,7 @@ TaskId TaskWriter::compute(OpId op, DeviceIndex device, std::int64_t batch, std:
                               .op = op,
                               .device = device,
                               .batch = batch,
+                              .micro_batch = micro_batch_,
                               .seconds = tables_.costs.op(op, device, batch).time.value},
                              inputs, outputs);
   for (NodeId input : inputs) note_use(input, id);
@@ -110,6 +114,12 @@ NodeId TaskWriter::concat(OpId op, std::span<const NodeId> parts) {
 NodeId TaskWriter::sum(OpId op, std::span<const NodeId> parts, TensorId as) {
   const NodeId output = add_value(as, at(parts[0]).device, at(parts[0]).begin, at(parts[0]).end);
   return add_pass(InstructionKind::kSum, op, parts, output, 1.0);
+}
+
+NodeId TaskWriter::add_to(OpId op, NodeId total, NodeId part) {
+  const NodeId output = add_value(at(total).tensor, at(total).device, at(total).begin, at(total).end, total);
+  const NodeId both[] = {total, part};
+  return add_pass(InstructionKind::kSum, op, both, output, 1.0);
 }
 
 NodeId TaskWriter::scale(OpId op, NodeId input, double factor) {

@@ -24,11 +24,15 @@ class TaskWriter {
   NodeId add_state(TensorId tensor, DeviceIndex device);
   NodeId add_input(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end);
 
+  // Of the micro-batch that was begun last.
   TaskId compute(OpId op, DeviceIndex device, std::int64_t batch, std::span<const NodeId> inputs,
                  std::span<const NodeId> outputs);
+  void begin_micro_batch(std::int32_t micro_batch) { micro_batch_ = micro_batch; }
+  void set_pass(TaskId task, std::int32_t pass) { graph_.tasks[static_cast<std::size_t>(task)].pass = pass; }
   NodeId slice(OpId op, NodeId input, std::int64_t begin, std::int64_t end);
   NodeId concat(OpId op, std::span<const NodeId> parts);
   NodeId sum(OpId op, std::span<const NodeId> parts, TensorId as);
+  NodeId add_to(OpId op, NodeId total, NodeId part);  // in place
   NodeId scale(OpId op, NodeId input, double factor);
   NodeId fill(OpId op, TensorId tensor, DeviceIndex device, std::int64_t samples, double with);
   // Into the storage of `into` when given.
@@ -41,7 +45,10 @@ class TaskWriter {
   void after_readers(NodeId parameter, TaskId later);
 
   void add_loss(NodeId value, double weight) { graph_.losses.push_back({value, weight}); }
-  TaskGraph take() { return std::move(graph_); }
+  TaskGraph take(std::vector<std::int32_t> passes) {
+    graph_.passes = std::move(passes);
+    return std::move(graph_);
+  }
 
  private:
   TaskId add_task(const Task& task, std::span<const NodeId> inputs, std::span<const NodeId> outputs);
@@ -55,6 +62,7 @@ class TaskWriter {
   const CompilerTables& tables_;
   TaskGraph graph_;
   std::vector<User> users_;
+  std::int32_t micro_batch_ = 0;
 };
 
 }  // namespace motley

@@ -29,14 +29,14 @@ class MemoryWriter {
   std::int32_t first_storage_ = 0;
   std::vector<std::int32_t> storage_of_;  // by value
   std::vector<std::int32_t> unreleased_;  // by value that owns: values of its storage that nothing releases
-  std::vector<std::int32_t> forward_at_;  // by op: where it ran
+  std::vector<std::int32_t> forward_at_;  // by micro-batch and op: where it ran
   std::vector<std::int32_t> kept_by_;     // by instruction that is a forward op: the storage
   std::vector<std::int32_t> last_touch_;  // by storage and stream
   std::vector<FlatLists::Entry> allocations_, touches_;
 };
 
 MemoryWriter::MemoryWriter(const Graph& graph, const FlatDeployment& flat, MemoryLayout& layout)
-    : flat_(flat), layout_(layout), forward_at_(graph.ops.size()) {
+    : flat_(flat), layout_(layout) {
   for (const Op& op : graph.ops) forward_of_.push_back(op.is_backward() ? op.forward : kNone);
   layout.allocates.reserve(flat.steps.size());
   layout.touches.reserve(flat.steps.size());
@@ -49,7 +49,11 @@ void MemoryWriter::add(const Program& program) {
   allocations_.clear();
   last_touch_.clear();
   add_values(program);
-  std::fill(forward_at_.begin(), forward_at_.end(), kNone);
+  std::size_t micro_batches = 1;
+  for (const Instruction& instruction : program.instructions) {
+    micro_batches = std::max(micro_batches, static_cast<std::size_t>(instruction.micro_batch) + 1);
+  }
+  forward_at_.assign(micro_batches * forward_of_.size(), kNone);
   kept_by_.assign(count, kNone);
   for (std::int32_t i = 0; i < count; ++i) {
     const Instruction& instruction = program.instructions[i];
@@ -128,11 +132,12 @@ void MemoryWriter::add_own(const Program& program, std::int32_t i) {
   if (memory[i].workspace > 0) add_workspace(program, i);
   // What a forward op keeps lives until the last of its backward ops on the device; without any it keeps nothing.
   const OpId forward = forward_of_[instruction.op];
+  const std::size_t first = static_cast<std::size_t>(instruction.micro_batch) * forward_of_.size();
   if (forward == kNone) {
-    forward_at_[instruction.op] = i;
+    forward_at_[first + static_cast<std::size_t>(instruction.op)] = i;
     return;
   }
-  const std::int32_t ran = forward_at_[forward];
+  const std::int32_t ran = forward_at_[first + static_cast<std::size_t>(forward)];
   if (ran == kNone || memory[ran].kept == 0) return;
   if (kept_by_[ran] == kNone) {
     kept_by_[ran] = add_storage(Storage::Kind::kKept, memory[ran].kept);

@@ -94,6 +94,7 @@ class Writer {
       const Op& op = graph_.ops[instruction.op];
       arguments["op"] = op.target;
       arguments["samples"] = instruction.batch;
+      arguments["micro_batch"] = instruction.micro_batch;
       if (!op.source.empty()) arguments["source"] = op.source;
     } else {
       std::int64_t bytes = 0;

@@ -44,8 +44,11 @@ std::uint64_t fingerprint(const Strategy& strategy) {
     hash ^= hash >> 29;
   };
   add(static_cast<std::uint64_t>(strategy.bucket.value));
+  add(static_cast<std::uint64_t>(strategy.micro_batches));
+  if (strategy.micro_batches > 1) add(std::hash<std::string>{}(strategy.schedule));
   for (const GroupDecision& decision : strategy.groups) {
     add(decision.shares.size());
+    if (strategy.micro_batches > 1) add(static_cast<std::uint64_t>(decision.stage));
     if (decision.shares.size() > 1) add(static_cast<std::uint64_t>(decision.gradient));
     for (const Share& share : decision.shares) {
       add(static_cast<std::uint64_t>(share.device));

@@ -79,6 +79,20 @@ class TrainingTest : public testing::Test {
   Deployment deploy(std::size_t devices, const std::vector<GroupDecision>& decisions) {
     Strategy strategy{.name = "test", .bucket = Bytes{16 << 10}};
     for (std::size_t g = 0; g < graph_.groups.size(); ++g) strategy.groups.push_back(decisions[g % decisions.size()]);
+    return deploy(devices, strategy);
+  }
+  // Stages of consecutive groups, as many in each.
+  Deployment deploy_pipeline(std::size_t devices, const std::vector<GroupDecision>& stages, std::int64_t micro_batches,
+                             const std::string& schedule) {
+    Strategy strategy{.name = "test", .micro_batches = micro_batches, .schedule = schedule};
+    for (std::size_t g = 0; g < graph_.groups.size(); ++g) {
+      const std::size_t stage = g * stages.size() / graph_.groups.size();
+      strategy.groups.push_back(stages[stage]);
+      strategy.groups.back().stage = static_cast<std::int32_t>(stage);
+    }
+    return deploy(devices, strategy);
+  }
+  Deployment deploy(std::size_t devices, const Strategy& strategy) {
     auto result = compile(graph_, cluster(devices), EvenCosts(), strategy, kBatch);
     if (const auto* reason = std::get_if<NotCompilable>(&result)) throw std::runtime_error(reason->reason);
     return std::get<Deployment>(std::move(result));
@@ -187,6 +201,15 @@ TEST_F(TrainingTest, FollowsPyTorchOnThreeDevices) {
 TEST_F(TrainingTest, FollowsPyTorchOnImages) {
   open("vgg", kSgd);
   EXPECT_LT(difference(train(deploy(3, {on({{0, 5}, {1, 2}, {2, 1}}), on({{0, 5}, {1, 2}, {2, 1}}, kServer)}))), 1e-4);
+}
+
+// 8 samples in 3, 4 or 8 micro-batches; GPT-2's embedding is in the first stage and, tied, in the last one.
+TEST_F(TrainingTest, FollowsPyTorchInPipelines) {
+  open("gpt2", OptimizerOptions::Kind::kAdamW);
+  EXPECT_LT(difference(train(deploy_pipeline(2, {on({{0}}), on({{1}})}, 4, "gpipe"))), 1e-4);
+  EXPECT_LT(difference(train(deploy_pipeline(3, {on({{2}}), on({{0}}), on({{1}})}, 8, "1f1b"))), 1e-4);
+  EXPECT_LT(difference(train(deploy_pipeline(3, {on({{0, 3}, {2, 1}}), on({{1}})}, 3, "1f1b"))), 1e-4);
+  EXPECT_LT(difference(train(deploy_pipeline(2, {on({{0, 3}, {1, 1}}, kServer)}, 2, "1f1b"))), 1e-4);
 }
 
 TEST_F(TrainingTest, SavesTheModelsOwnWeights) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -35,6 +36,22 @@ class CompileTest : public testing::Test {
 
   static GroupDecision on(std::vector<Share> shares, GradientMethod method = GradientMethod::kAllReduce) {
     return {std::move(shares), method};
+  }
+  static GroupDecision at_stage(std::int32_t stage, std::vector<Share> shares) {
+    return {std::move(shares), GradientMethod::kAllReduce, stage};
+  }
+
+  // "F0 F1 B0 ": what the device works on, a letter for each change of pass or micro-batch.
+  std::string passes(DeviceIndex device) const {
+    std::string text, last;
+    for (const Instruction* run : all(device, InstructionKind::kCompute)) {
+      const Op& op = graph_.ops[run->op];
+      if (op.kind == OpKind::kUpdate) continue;
+      const std::string pass = (op.kind == OpKind::kForward ? "F" : "B") + std::to_string(run->micro_batch) + " ";
+      if (pass != last) text += pass;
+      last = pass;
+    }
+    return text;
   }
 
   const Program& program(DeviceIndex device) const {
@@ -85,7 +102,8 @@ TEST_F(CompileTest, SharesThreeToOne) {
   EXPECT_EQ(range(1, program(1).inputs[0]), Range(6, 8));
   EXPECT_EQ(all(0, InstructionKind::kFill)[0]->scale, 0.75);  // the loss is a mean: 6 of 8 samples
   EXPECT_EQ(all(1, InstructionKind::kFill)[0]->scale, 0.25);
-  EXPECT_EQ(program(0).loss_weight, 0.75);
+  ASSERT_EQ(program(0).losses.size(), 1U);
+  EXPECT_EQ(program(0).losses[0].weight, 0.75);
   EXPECT_EQ(run_of(1, "l1.linear")->batch, 2);
 }
 
@@ -273,6 +291,69 @@ TEST_F(CompileTest, RefusesAStrategyForSomethingElse) {
   EXPECT_THAT(refusal({on({{0, 1}}), on({{0, 0}})}), HasSubstr("gives group 1 (l1) a share of 0"));
   EXPECT_THAT(refusal({on({{0, 1}}), on({{1, 1}, {0, 1}})}), HasSubstr("once each, ascending"));
   EXPECT_THAT(refusal({on({}), on({{1, 1}})}), HasSubstr("gives group 0 (l0) no device"));
+  EXPECT_THAT(refusal({at_stage(1, {{0, 1}}), at_stage(0, {{1, 1}})}),
+              HasSubstr("puts group 0 (l0) in stage 1, but group 1 (l1), which uses what it makes, in stage 0"));
+  EXPECT_THAT(refusal({at_stage(0, {{0, 1}}), at_stage(2, {{1, 1}})}), HasSubstr("has no group in stage 1"));
+  strategy_.micro_batches = 0;
+  EXPECT_THAT(refusal({on({{0, 1}}), on({{0, 1}})}), HasSubstr("divides the batch in 0 micro-batches"));
+  strategy_.micro_batches = 2;
+  strategy_.schedule = "gpip";
+  EXPECT_THAT(refusal({on({{0, 1}}), on({{0, 1}})}), HasSubstr("there is no schedule gpip (did you mean gpipe?)"));
+}
+
+TEST_F(CompileTest, StagesWorkInTheSchedulesOrder) {
+  strategy_.micro_batches = 4;
+  compile_chain({}, {at_stage(0, {{0, 1}}), at_stage(1, {{1, 1}})});
+  EXPECT_EQ(passes(0), "F0 F1 B0 F2 B1 F3 B2 B3 ");
+  EXPECT_EQ(passes(1), "F0 B0 F1 B1 F2 B2 F3 B3 ");
+  strategy_.schedule = "gpipe";
+  compile_chain({}, {at_stage(0, {{0, 1}}), at_stage(1, {{1, 1}})});
+  EXPECT_EQ(passes(0), "F0 F1 F2 F3 B3 B2 B1 B0 ");
+}
+
+// Batch 8 in 3 micro-batches: 3, 3 and 2 samples, divided 1 to 1 on the second stage.
+TEST_F(CompileTest, MicroBatchesAreDividedByTheShares) {
+  strategy_.micro_batches = 3;
+  compile_chain({}, {at_stage(0, {{0, 1}}), at_stage(1, {{1, 1}, {2, 1}})});
+  EXPECT_THAT(received(1), ElementsAre("l0.relu[0,2) 32", "l0.relu[3,5) 32", "l0.relu[6,7) 16"));
+  EXPECT_THAT(received(2), ElementsAre("l0.relu[2,3) 16", "l0.relu[5,6) 16", "l0.relu[7,8) 16"));
+  std::vector<double> weights;
+  for (const LossPart& part : program(1).losses) weights.push_back(part.weight);
+  EXPECT_THAT(weights, ElementsAre(2 / 8.0, 2 / 8.0, 1 / 8.0));
+}
+
+// The second part makes the sum, the others go into it where it is; one update follows.
+TEST_F(CompileTest, GradientsOfMicroBatchesAreSummedInPlace) {
+  strategy_.micro_batches = 4;
+  compile_chain({.layers = 1}, {on({{0, 1}})});
+  std::map<TensorId, std::vector<const Instruction*>> sums;
+  for (const Instruction* sum : all(0, InstructionKind::kSum)) {
+    sums[value(0, sum->outputs[0]).tensor].push_back(sum);
+  }
+  ASSERT_EQ(sums.size(), 2U);  // weight and bias
+  for (const auto& [gradient, chain] : sums) {
+    ASSERT_EQ(chain.size(), 3U);
+    EXPECT_EQ(value(0, chain[0]->outputs[0]).alias_of, kNone);
+    EXPECT_EQ(value(0, chain[1]->outputs[0]).alias_of, chain[0]->outputs[0]);
+    EXPECT_EQ(value(0, chain[2]->outputs[0]).alias_of, chain[0]->outputs[0]);
+  }
+  EXPECT_EQ(std::ranges::count_if(all(0, InstructionKind::kCompute),
+                                  [&](const Instruction* run) { return graph_.ops[run->op].kind == OpKind::kUpdate; }),
+            2);
+}
+
+TEST_F(CompileTest, SaysWhyABatchCannotBeDivided) {
+  graph_ = support::chain_graph({});
+  strategy_.groups = {on({{0, 1}, {1, 1}}), on({{0, 1}, {1, 1}})};
+  const auto reason = [&](std::int64_t micro_batches, const std::string& schedule) {
+    strategy_.micro_batches = micro_batches;
+    strategy_.schedule = schedule;
+    return std::get<NotCompilable>(compile_it()).reason;
+  };
+  EXPECT_THAT(reason(9, "1f1b"), HasSubstr("a batch of 8 cannot be divided in 9 micro-batches"));
+  EXPECT_THAT(reason(5, "1f1b"), HasSubstr("group l0 has 2 replicas for a batch of 1"));
+  strategy_.groups = {at_stage(0, {{0, 1}, {1, 1}}), at_stage(1, {{1, 1}, {2, 1}})};
+  EXPECT_THAT(reason(2, "1f1b"), HasSubstr("give every stage devices of its own"));
 }
 
 TEST_F(CompileTest, InputGradientsThatOthersWaitForGoFirst) {

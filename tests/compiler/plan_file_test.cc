@@ -58,6 +58,19 @@ TEST_F(PlanFileTest, WritesWhatItReads) {
   EXPECT_EQ(back.batch, 7);
 }
 
+TEST_F(PlanFileTest, WritesAPipelineAsItReadsIt) {
+  PlanFile plan{{"pipeline", {{{{0, 1}}, {}, 0}, {{{1, 1}}, {}, 1}}, Bytes(1), 6, "zb-h1"}, 12};
+  EXPECT_EQ(parse(plan_to_yaml(plan, graph_, cluster_)).strategy, plan.strategy);
+}
+
+TEST_F(PlanFileTest, RefusesAPipelineThatMakesNoSense) {
+  EXPECT_THAT(refusal("bucket: 25MiB", "bucket: 25MiB\nmicro_batches: 0"),
+              HasSubstr("p.yaml:7: there is at least one"));
+  EXPECT_THAT(refusal("bucket: 25MiB", "bucket: 25MiB\nschedule: 1f1"),
+              HasSubstr("p.yaml:7: there is no schedule 1f1"));
+  EXPECT_THAT(refusal("all-reduce}", "all-reduce, stage: 2}"), HasSubstr("p.yaml:8: stages are numbered from 0"));
+}
+
 TEST_F(PlanFileTest, ReadsJson) {
   const PlanFile plan = parse(R"({"motley_plan": 1, "strategy": "s", "graph": {"fingerprint": "chain"},
     "cluster": ["n1/0", "n0/0"], "batch": 2, "bucket": "1MiB", "groups": [

@@ -22,6 +22,9 @@ class SerializeTest : public testing::Test {
     strategy_.groups = {{{{0, 3}, {1, 1}}, GradientMethod::kParameterServer},
                         {{{0, 0.1}, {2, 0.7}}, GradientMethod::kAllReduce}};
     strategy_.bucket = Bytes(100);
+    strategy_.groups[1].stage = 1;
+    strategy_.micro_batches = 3;
+    strategy_.schedule = "gpipe";
     const Graph graph = support::chain_graph({.momentum = 0.9});
     const Cluster cluster = support::star_cluster(3, {BytesPerSecond(100)});
     deployment_ = std::get<Deployment>(compile(graph, cluster, support::FixedCosts(graph, {1, 1, 1}), strategy_, 8));
@@ -43,13 +46,18 @@ TEST_F(SerializeTest, DeploymentComesBackTheSame) {
   ASSERT_EQ(back.programs.size(), 3U);
   for (std::size_t p = 0; p < 3; ++p) {
     ASSERT_EQ(back.programs[p].instructions.size(), deployment_.programs[p].instructions.size());
-    EXPECT_EQ(back.programs[p].loss_weight, deployment_.programs[p].loss_weight);
+    ASSERT_EQ(back.programs[p].losses.size(), deployment_.programs[p].losses.size());
+    for (std::size_t i = 0; i < back.programs[p].losses.size(); ++i) {
+      EXPECT_EQ(back.programs[p].losses[i].value, deployment_.programs[p].losses[i].value);
+      EXPECT_EQ(back.programs[p].losses[i].weight, deployment_.programs[p].losses[i].weight);
+    }
     for (std::size_t i = 0; i < back.programs[p].instructions.size(); ++i) {
       const Instruction& left = back.programs[p].instructions[i];
       const Instruction& right = deployment_.programs[p].instructions[i];
       EXPECT_EQ(left.kind, right.kind);
       EXPECT_EQ(left.op, right.op);
       EXPECT_EQ(left.batch, right.batch);
+      EXPECT_EQ(left.micro_batch, right.micro_batch);
       EXPECT_EQ(left.inputs, right.inputs);
       EXPECT_EQ(left.outputs, right.outputs);
       EXPECT_EQ(left.releases, right.releases);
@@ -73,8 +81,8 @@ TEST_F(SerializeTest, RefusesWhatIsNoDeployment) {
 
 TEST_F(SerializeTest, RefusesAnotherVersion) {
   proto::Deployment message = to_proto(deployment_);
-  message.set_version(2);
-  EXPECT_THAT(refusal(message.SerializeAsString()), HasSubstr("format version 2, not 1"));
+  message.set_version(1);
+  EXPECT_THAT(refusal(message.SerializeAsString()), HasSubstr("format version 1, not 2"));
 }
 
 TEST_F(SerializeTest, RefusesNumbersOutOfRange) {

@@ -118,7 +118,7 @@ TEST_P(CompiledTest, MemoryEndsWhereItBegan) {
     for (const Value& value : program.values) {
       if (value.persistent && value.alias_of == kNone) bytes += value.bytes.value;
     }
-    if (program.loss != kNone) bytes += program.values[program.loss].bytes.value;
+    for (const LossPart& part : program.losses) bytes += program.values[part.value].bytes.value;
     for (const Instruction& instruction : program.instructions) {
       if (instruction.kind != InstructionKind::kReceive) continue;
       const Value& value = program.values[instruction.outputs[0]];

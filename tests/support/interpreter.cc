@@ -344,8 +344,7 @@ double Interpreter::step(const Array& x) {
   }
   double loss = 0;
   for (const Machine& machine : machines_) {
-    if (machine.program.loss != kNone)
-      loss += machine.program.loss_weight * (*machine.values[at(machine.program.loss)])[0];
+    for (const LossPart& part : machine.program.losses) loss += part.weight * (*machine.values[at(part.value)])[0];
   }
   return loss;
 }

@@ -1,0 +1,57 @@
+#pragma once
+
+// The stages of a strategy as a schedule sees them, and the order of passes that it gives to every device.
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "compiler/compiler.h"
+#include "compiler/placement.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/tables.h"
+
+namespace motley {
+
+// What the schedule is given: times and bytes of the first micro-batch. Ranks are the sets of devices that stages have;
+// stages that share a device are of one rank.
+Pipeline pipeline_of(const CompilerTables& tables, const Strategy& strategy, const Placement& placement);
+
+// Of the micro-batches into which a batch is divided, the first ones have one sample more where it must be.
+std::int64_t samples_of(std::int32_t micro_batch, const Strategy& strategy, std::int64_t batch);
+
+class PassOrder {
+ public:
+  // Of a strategy with one micro-batch: no passes, so that each device's order is free.
+  static std::variant<PassOrder, NotCompilable> make(const CompilerTables& tables, const Strategy& strategy,
+                                                     const Placement& placement);
+
+  // The place, in its device's order, of the pass that an op on a micro-batch belongs to; kNone: in no pass, it runs as
+  // soon as its inputs are there.
+  std::int32_t place(OpId op, std::int32_t micro_batch) const;
+  // By device; empty when there are none.
+  const std::vector<std::int32_t>& passes() const { return passes_; }
+
+  // A schedule may have a micro-batch's passes elsewhere than where the strategy has their stage: by stage, the rank.
+  std::vector<std::int32_t> ranks(std::int32_t micro_batch) const;
+  bool at_home(std::int32_t micro_batch) const { return ranks(micro_batch) == home_; }
+  // The strategy as it holds for that micro-batch.
+  Strategy placed(std::int32_t micro_batch) const;
+
+ private:
+  enum Part : std::uint8_t { kForward, kInputGradient, kWeightGradient, kParts };
+  PassOrder(const CompilerTables& tables, const Strategy& strategy) : tables_(tables), strategy_(strategy) {}
+  std::int32_t& place_of(std::int32_t stage, std::int64_t micro_batch, Part part) {
+    return places_[static_cast<std::size_t>((stage * strategy_.micro_batches + micro_batch) * kParts + part)];
+  }
+
+  const CompilerTables& tables_;
+  const Strategy& strategy_;
+  std::vector<std::int32_t> places_;  // by stage, micro-batch and part
+  std::vector<std::int32_t> passes_;
+  std::vector<std::int32_t> home_;   // by stage: its rank
+  std::vector<std::int32_t> ranks_;  // by stage and micro-batch
+};
+
+}  // namespace motley
