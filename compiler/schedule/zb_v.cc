@@ -42,10 +42,13 @@ class VShape {
 
 MadeSchedule zb_v(const Pipeline& pipeline) {
   const std::int32_t p = rank_count(pipeline), m = pipeline.micro_batches;
-  for (std::int32_t s = 0; s < stage_count(pipeline); ++s) {
-    if (stage_count(pipeline) == 2 * p && pipeline.stages[s].rank == std::min(s, 2 * p - 1 - s)) continue;
-    return NotSchedulable{"zb-v has two stages on each set of devices, the first with the last, and so on: stage " +
-                          std::to_string(s) + " stands elsewhere"};
+  const std::string rule = "zb-v has two stages on each set of devices, the first with the last, and so on";
+  if (stage_count(pipeline) != 2 * p) {
+    return NotSchedulable{rule + ": for " + std::to_string(p) + " sets make " + std::to_string(2 * p) + " stages"};
+  }
+  for (std::int32_t s = 0; s < 2 * p; ++s) {
+    const std::int32_t wanted = std::min(s, 2 * p - 1 - s);
+    if (pipeline.stages[s].rank != wanted) return stands_elsewhere(rule, s, wanted);
   }
   constexpr Turn kF0{Pass::kForward, 0}, kF1{Pass::kForward, 1};
   constexpr Turn kB0{Pass::kInputGradient, 0}, kB1{Pass::kInputGradient, 1};

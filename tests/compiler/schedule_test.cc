@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "compiler/schedule/kinds.h"
 #include "compiler/schedule/play.h"
 #include "tests/support/error_of.h"
 
@@ -79,16 +80,47 @@ TEST(ScheduleTest, OneForwardOneBackward) {
   EXPECT_EQ(length("1f1b", chain(8, 24)), 93);
 }
 
-// Each way a link takes as long as a stage's whole work of 3: a gradient returns to stage s of 4 after (3 - s)(3 + 6) +
-// 3, so ceil of that over 3 are under way to keep it busy: 10, 7, 4, 1. With p - s it would wait for each.
+// Each way a link takes as long as a stage's whole work of 3, so a micro-batch and its gradient are on it while two
+// others begin: 1 + 2 more under way per link. With p - s each would be waited for.
 TEST(ScheduleTest, OneForwardOneBackwardCoversSlowLinks) {
   Pipeline pipeline = chain(4, 40);
   for (PipelineStage& stage : pipeline.stages) stage.transfer = Seconds(3);
   const Played all = played("1f1b", pipeline);
   EXPECT_THAT(all.kept, ElementsAre(10, 7, 4, 1));
   EXPECT_EQ(all.length, Seconds(3 * 40 + 3 * 9));  // the last stage never waits; 3 hops to it, forth and back
-  for (Bytes& room : pipeline.room) room = Bytes(5);
-  EXPECT_THAT(played("1f1b", pipeline).kept, ElementsAre(5, 5, 4, 1));
+  pipeline.stages[0].transfer = Seconds(0);
+  pipeline.stages[2].transfer = Seconds(0.03);  // 0.02 of a period there and back: not worth the memory
+  EXPECT_THAT(played("1f1b", pipeline).kept, ElementsAre(6, 5, 2, 1));
+}
+
+// Where memory holds fewer micro-batches than that, no other depths that it holds are faster.
+TEST(ScheduleTest, OneForwardOneBackwardMakesTheBestOfItsRoom) {
+  std::mt19937 random(3);
+  const auto draw = [&](double least, double most) {
+    return Seconds(std::uniform_real_distribution<>(least, most)(random));
+  };
+  for (int i = 0; i < 100; ++i) {
+    Pipeline pipeline = chain(3, 8);
+    for (PipelineStage& stage : pipeline.stages) {
+      stage.forward = draw(0.5, 2);
+      stage.input_gradient = draw(0.5, 2);
+      stage.weight_gradient = draw(0.5, 2);
+      stage.transfer = draw(0, 2);
+    }
+    for (Bytes& room : pipeline.room) room = Bytes(1 + static_cast<std::int64_t>(random() % 3));
+    const auto room = [&](int rank) { return static_cast<std::int32_t>(pipeline.room[rank].value); };
+    Seconds best(1e9);
+    for (std::int32_t a = 1; a <= room(0); ++a) {
+      for (std::int32_t b = 1; b <= std::min(a, room(1)); ++b) {
+        for (std::int32_t c = 1; c <= std::min(b, room(2)); ++c) {
+          best = std::min(best, play(in_turns(pipeline, {a, b, c}), pipeline).length);
+        }
+      }
+    }
+    const Played all = played("1f1b", pipeline);
+    EXPECT_EQ(all.length, best) << i;
+    for (int rank = 0; rank < 3; ++rank) EXPECT_LE(all.kept_bytes[rank], pipeline.room[rank]) << i;
+  }
 }
 
 // m(f + b) + (p - 1)(f + b)/v, and (1 + (p - 1)/(pv)) times 1F1B's activations on rank 0 (Narayanan et al., SC 2021). A
@@ -102,6 +134,16 @@ TEST(ScheduleTest, Interleaved) {
   EXPECT_NEAR(four.length.value, 26.25, 1e-9);
   EXPECT_THAT(four.kept, ElementsAre(19, 17, 15, 13));
   EXPECT_NEAR(length("interleaved-1f1b", chunks(8, 16, 2)), 58.5, 1e-9);
+  // As many micro-batches as there are ranks: all forward passes first.
+  EXPECT_THAT(played("interleaved-1f1b", chunks(4, 4, 2)).kept, ElementsAre(8, 8, 8, 8));
+  // A last group that is not whole takes no longer than a whole one would, and no less than the same without it.
+  for (int p = 2; p <= 6; ++p) {
+    for (int m = 2 * p; m <= 4 * p; ++m) {
+      const double whole = (m + p - 1) / p * p, less = m / p * p;
+      EXPECT_LE(length("interleaved-1f1b", chunks(p, m, 3)), 3 * whole + (p - 1) + 1e-9) << p << " ranks " << m;
+      EXPECT_GE(length("interleaved-1f1b", chunks(p, m, 3)), 3 * less + (p - 1) - 1e-9) << p << " ranks " << m;
+    }
+  }
 }
 
 // Bubbles of (p - 1)(F + B - W) and (p - 1)(F + B - 2W) (Qi et al., ICLR 2024): a third of 1F1B's, and none.
@@ -109,11 +151,16 @@ TEST(ScheduleTest, ZeroBubble) {
   const Played h1 = played("zb-h1", chain(4, 8));
   EXPECT_EQ(h1.length, Seconds(27));
   EXPECT_THAT(h1.kept, ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(h1.kept_bytes, ElementsAre(Bytes(4), Bytes(4), Bytes(4), Bytes(4)));  // until the weight gradient
   EXPECT_EQ(length("zb-h1", chain(8, 24)), 79);
   const Played h2 = played("zb-h2", chain(4, 8));
   EXPECT_EQ(h2.length, Seconds(27));
   EXPECT_THAT(h2.kept, ElementsAre(7, 5, 3, 1));
+  EXPECT_THAT(h2.kept_bytes, ElementsAre(Bytes(7), Bytes(7), Bytes(7), Bytes(7)));
   for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(span(h2, rank), 24);
+  const Played long_h2 = played("zb-h2", chain(8, 24));
+  for (std::size_t rank = 0; rank < 8; ++rank) EXPECT_EQ(span(long_h2, rank), 72);
+  EXPECT_EQ(length("zb-h1", chain(4, 8, 10, 12, 8)), 8 * 30 + 3 * 14);
   // GPT of 1.5 billion parameters on 8 stages with 24 micro-batches, as profiled by the authors (table 9), in ms.
   EXPECT_NEAR(length("1f1b", chain(8, 24, 18.522, 18.086, 9.337)), 1424.3, 0.1);
   EXPECT_NEAR(length("zb-h1", chain(8, 24, 18.522, 18.086, 9.337)), 1293.6, 0.1);
@@ -142,6 +189,12 @@ TEST(ScheduleTest, Chimera) {
   EXPECT_EQ(length("chimera", chain(4, 12)), 44);
   EXPECT_EQ(length("chimera", chain(4, 16)), 58);
   EXPECT_EQ(length("chimera", chain(8, 32)), 126);
+  EXPECT_EQ(length("chimera", chain(6, 6)), 5 * 6 - 4);
+  EXPECT_EQ(length("chimera", chain(16, 16)), 5 * 16 - 4);
+  // An odd number of stages: one slot is lost, half of 1F1B's bubble of 2(D - 1) remains.
+  for (int stages : {3, 5, 7}) {
+    EXPECT_EQ(length("chimera", chain(stages, stages + 1, 1, 0.5, 0.5)), 2 * (stages + 1) + stages - 1);
+  }
 }
 
 // Two branches of two stages and a joint head: (m + d - 1)(f + b) with d = 3 stages on the longest way, where a chain
@@ -157,6 +210,7 @@ TEST(ScheduleTest, GraphPipe) {
   EXPECT_THAT(all.kept, ElementsAre(3, 2, 3, 2, 1));
   const Played line = played("1f1b", chain(5, 8));
   EXPECT_EQ(line.length, Seconds(36));
+  EXPECT_THAT(played("1f1b", pipeline).kept, ElementsAre(5, 4, 3, 2, 1));  // takes the branches for a chain
   EXPECT_THAT(line.kept, ElementsAre(5, 4, 3, 2, 1));
 }
 
@@ -169,8 +223,15 @@ TEST(ScheduleTest, SaysWhatDoesNotSuitASchedule) {
   for (const char* name : {"1f1b", "zb-h1", "zb-h2", "chimera", "graphpipe"}) {
     EXPECT_THAT(reason(name, chain(4, 4, 1, 1, 1, 2)), HasSubstr("give every stage devices of its own"));
   }
-  EXPECT_THAT(reason("interleaved-1f1b", v_shape(2, 4)), HasSubstr("stage 2 stands elsewhere"));
-  EXPECT_THAT(reason("zb-v", chain(4, 4, 1, 1, 1, 2)), HasSubstr("stage 2 stands elsewhere"));
+  EXPECT_THAT(reason("interleaved-1f1b", v_shape(2, 4)), HasSubstr("put stage 2 on the devices of stage 0"));
+  EXPECT_THAT(reason("interleaved-1f1b", chain(5, 4, 1, 1, 1, 2)), HasSubstr("make 4 or 6"));
+  EXPECT_THAT(reason("zb-v", chain(4, 4, 1, 1, 1, 2)), HasSubstr("put stage 2 on the devices of stage 1"));
+  EXPECT_THAT(reason("zb-v", chain(3, 4, 1, 1, 1, 2)), HasSubstr("for 2 sets make 4 stages"));
+  Pipeline together = v_shape(2, 4);
+  together.stages[1].rank = 0;
+  for (const char* name : {"zb-v", "interleaved-1f1b"}) {
+    EXPECT_THAT(reason(name, together), HasSubstr("give stage 1 devices that no stage before it has"));
+  }
   EXPECT_THAT(support::error_of([] { make_schedule("1fib", chain(1, 1)); }, ErrorKind::kInvalidInput),
               HasSubstr("did you mean 1f1b"));
 }
@@ -194,8 +255,8 @@ TEST(ScheduleTest, ChecksWhatIsWrong) {
       HasSubstr("waits in a circle"));
 }
 
-// Every schedule, on 1 to 6 ranks and 1 to 13 micro-batches, of stages that take unlike times: no two ranks wait for
-// each other, and nothing is done twice or left out.
+// Every schedule, on 1 to 6 ranks and 1 to 13 micro-batches, of stages that take unlike times, as a chain and as a
+// graph: no two ranks wait for each other, and nothing is done twice or left out.
 TEST(ScheduleTest, EverySizeRunsToItsEnd) {
   std::mt19937 random(1);
   const auto draw = [&](double most) { return Seconds(std::uniform_real_distribution<>(0, most)(random)); };
@@ -213,6 +274,15 @@ TEST(ScheduleTest, EverySizeRunsToItsEnd) {
         }
         for (Bytes& room : pipeline.room) room = Bytes(static_cast<std::int64_t>(random() % 30));
         ASSERT_NO_THROW(check(made(name, pipeline), pipeline)) << name << " " << ranks << " ranks " << m;
+        const auto stages = static_cast<std::int32_t>(pipeline.stages.size());
+        for (std::int32_t s = 0; s < stages; ++s) {
+          std::vector<std::int32_t>& next = pipeline.stages[s].next;
+          next.clear();
+          for (std::int32_t t = s + 1; t < stages; ++t) {
+            if (random() % 3 == 0) next.push_back(t);
+          }
+        }
+        ASSERT_NO_THROW(check(made(name, pipeline), pipeline)) << name << " " << ranks << " ranks " << m << ", a graph";
       }
     }
   }
