@@ -23,6 +23,9 @@ MadeSchedule zb_h1(const Pipeline& pipeline);
 MadeSchedule zb_h2(const Pipeline& pipeline);
 MadeSchedule zb_v(const Pipeline& pipeline);
 MadeSchedule chimera(const Pipeline& pipeline);
+MadeSchedule bpipe(const Pipeline& pipeline);
+MadeSchedule pipedream(const Pipeline& pipeline);
+MadeSchedule pipedream_2bw(const Pipeline& pipeline);
 MadeSchedule graphpipe(const Pipeline& pipeline);
 
 inline std::int32_t stage_count(const Pipeline& pipeline) { return static_cast<std::int32_t>(pipeline.stages.size()); }

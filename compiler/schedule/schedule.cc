@@ -13,30 +13,54 @@ namespace {
 struct Named {
   const char* name;
   MadeSchedule (*make)(const Pipeline&);
+  Abilities needs;
 };
 constexpr std::array kSchedules = {
-    Named{"gpipe", gpipe},     Named{"1f1b", one_f_one_b},    Named{"interleaved-1f1b", interleaved},
-    Named{"zb-h1", zb_h1},     Named{"zb-h2", zb_h2},         Named{"zb-v", zb_v},
-    Named{"chimera", chimera}, Named{"graphpipe", graphpipe},
+    Named{"gpipe", gpipe, {}},
+    Named{"1f1b", one_f_one_b, {}},
+    Named{"interleaved-1f1b", interleaved, {}},
+    Named{"zb-h1", zb_h1, {}},
+    Named{"zb-h2", zb_h2, {}},
+    Named{"zb-v", zb_v, {}},
+    Named{"chimera", chimera, {}},
+    Named{"bpipe", bpipe, {.move = true}},
+    Named{"pipedream", pipedream, {.update = true}},
+    Named{"pipedream-2bw", pipedream_2bw, {.update = true}},
+    Named{"graphpipe", graphpipe, {}},
 };
+
+bool suits(const Named& schedule, const Abilities& programs) {
+  return (programs.update || !schedule.needs.update) && (programs.move || !schedule.needs.move);
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += " " + name;
+  return all;
+}
 
 }  // namespace
 
-std::vector<std::string> schedule_names() {
+std::vector<std::string> schedule_names(Abilities programs) {
   std::vector<std::string> names;
-  names.reserve(kSchedules.size());
-  for (const Named& schedule : kSchedules) names.emplace_back(schedule.name);
+  for (const Named& schedule : kSchedules) {
+    if (suits(schedule, programs)) names.emplace_back(schedule.name);
+  }
   return names;
 }
 
 std::variant<Schedule, NotSchedulable> make_schedule(std::string_view name, const Pipeline& pipeline) {
+  const std::vector<std::string> names = schedule_names(pipeline.programs);
   for (const Named& schedule : kSchedules) {
-    if (name == schedule.name) return schedule.make(pipeline);
+    if (name != schedule.name) continue;
+    if (suits(schedule, pipeline.programs)) return schedule.make(pipeline);
+    return NotSchedulable{std::string(name) +
+                          (schedule.needs.update ? " updates weights between micro-batches"
+                                                 : " moves what micro-batches keep to other devices") +
+                          ", which programs do not: choose one of" + joined(names)};
   }
-  std::string known;
-  for (const std::string& one : schedule_names()) known += " " + one;
   throw Error(ErrorKind::kInvalidInput, "there is no schedule " + std::string(name) +
-                                            did_you_mean(std::string(name), schedule_names()) + "; there are" + known);
+                                            did_you_mean(std::string(name), names) + "; there are" + joined(names));
 }
 
 }  // namespace motley

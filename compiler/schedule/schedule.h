@@ -26,10 +26,17 @@ struct PipelineStage {
   Bytes kept;        // on its fullest device, from a forward pass to the backward pass
 };
 
+// What programs can do beside passes.
+struct Abilities {
+  bool update = false;  // a stage's weights, between micro-batches
+  bool move = false;    // what a micro-batch keeps, to another rank and back
+};
+
 struct Pipeline {
   std::vector<PipelineStage> stages;
   std::int32_t micro_batches = 1;
   std::vector<Bytes> room;  // by rank: for what passes keep, on its fullest device
+  Abilities programs;
 };
 
 enum class Pass : std::uint8_t {
@@ -37,12 +44,19 @@ enum class Pass : std::uint8_t {
   kBackward,        // both of the next two
   kInputGradient,   // what the stages before wait for
   kWeightGradient,  // any time after it
+  kUpdate,          // of the stage's weights, by the gradients of the micro-batches since its last update: they are a
+                    // batch of their own. A schedule without: the iteration is one batch, updated when all is done
+  kEvict,           // what the micro-batch keeps goes to `peer` ...
+  kLoad,            // ... and comes back, before the backward pass
 };
 
 struct Step {
   Pass pass = Pass::kForward;
   std::int32_t stage = 0;
-  std::int32_t micro_batch = 0;
+  std::int32_t micro_batch = 0;  // kUpdate: the last one whose gradient it takes
+  std::int32_t version = 0;      // kForward: its weights have had so many updates in this iteration; the backward pass
+                                 // takes the same
+  std::int32_t peer = -1;        // kEvict, kLoad: a rank
   bool operator==(const Step&) const = default;
 };
 
@@ -54,9 +68,10 @@ struct NotSchedulable {
   std::string reason;  // names what to change
 };
 
-// In the order of docs/schedules.md.
-std::vector<std::string> schedule_names();
-// Throws Error(kInvalidInput) listing the names when there is none like this.
+// Those that need no more than this, in the order of docs/schedules.md.
+std::vector<std::string> schedule_names(Abilities programs = {});
+// NotSchedulable also where the schedule needs more than pipeline.programs. Throws Error(kInvalidInput) listing the
+// names when there is none like this.
 std::variant<Schedule, NotSchedulable> make_schedule(std::string_view name, const Pipeline& pipeline);
 
 }  // namespace motley
