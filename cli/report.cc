@@ -168,17 +168,32 @@ std::string memory_table(const Evaluation& evaluation, const Cluster& cluster) {
   return table.to_string();
 }
 
+bool has_stages(const Strategy& strategy) {
+  return std::ranges::any_of(strategy.groups, [](const GroupDecision& group) { return group.stage > 0; });
+}
+
+// How the batch passes through; empty when it does so as a whole.
+std::string passage(const Strategy& strategy) {
+  if (strategy.micro_batches == 1) return "";
+  return std::to_string(strategy.micro_batches) + " micro-batches by the schedule " + strategy.schedule + "\n";
+}
+
 std::string placement_table(const Strategy& strategy, const Evaluator& evaluator) {
-  TextTable table({"op groups", "> number", "devices and their samples", "gradients"});
+  const bool stages = has_stages(strategy);
+  std::vector<std::string> headings = {"op groups", "> number", "devices and their samples", "gradients"};
+  if (stages) headings.insert(headings.begin(), "> stage");
+  TextTable table(headings);
   for (const Run& run : runs_of(strategy, evaluator.graph())) {
     const GroupDecision& decision = strategy.groups[run.first];
     std::string groups = evaluator.graph().groups[run.first].name;
     if (run.groups > 1) groups.append(" ... ").append(evaluator.graph().groups[run.last].name);
     const bool shared = decision.shares.size() > 1;
-    table.add({groups, std::to_string(run.groups), shares_text(decision, evaluator),
-               shared ? to_string(decision.gradient) : "-"});
+    std::vector<std::string> row = {groups, std::to_string(run.groups), shares_text(decision, evaluator),
+                                    shared ? to_string(decision.gradient) : "-"};
+    if (stages) row.insert(row.begin(), std::to_string(decision.stage));
+    table.add(row);
   }
-  return table.to_string();
+  return passage(strategy) + table.to_string();
 }
 
 nlohmann::json to_json(const Plan& plan, const Cluster& cluster) {
@@ -236,6 +251,8 @@ std::string explanation(const Evaluation& subject, const Plan& plan, const Evalu
 nlohmann::json explanation_json(const Evaluation& subject, const Plan& plan, const Evaluator& evaluator) {
   nlohmann::json json{{"plan", to_json(subject, evaluator.cluster())},
                       {"lower_bound_seconds", plan.bound.seconds().value},
+                      {"micro_batches", subject.strategy.micro_batches},
+                      {"schedule", subject.strategy.schedule},
                       {"placement", nlohmann::json::array()},
                       {"alternatives", nlohmann::json::array()}};
   for (const Run& run : runs_of(subject.strategy, evaluator.graph())) {
@@ -249,6 +266,7 @@ nlohmann::json explanation_json(const Evaluation& subject, const Plan& plan, con
                                  {"last_group", evaluator.graph().groups[run.last].name},
                                  {"groups", run.groups},
                                  {"samples", samples},
+                                 {"stage", decision.stage},
                                  {"gradients", to_string(decision.gradient)}});
   }
   for (const RunnerUp& other : plan.runners_up) {

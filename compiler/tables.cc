@@ -170,21 +170,6 @@ TensorId mark_early(const Graph& graph, const std::vector<TensorInfo>& infos, st
   return late;
 }
 
-std::vector<std::pair<GroupId, GroupId>> edges_between_groups(const Graph& graph) {
-  std::vector<std::pair<GroupId, GroupId>> edges;
-  for (const Op& op : graph.ops) {
-    if (op.kind != OpKind::kForward) continue;
-    for (TensorId input : op.inputs) {
-      const OpId producer = input == kNone ? kNone : graph.tensors[static_cast<std::size_t>(input)].producer;
-      const GroupId from = producer == kNone ? kNone : graph.ops[static_cast<std::size_t>(producer)].group;
-      if (from != kNone && from != op.group) edges.emplace_back(from, op.group);
-    }
-  }
-  std::sort(edges.begin(), edges.end());
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  return edges;
-}
-
 }  // namespace
 
 CompilerTables::CompilerTables(const Graph& g, const Cluster& c, const CostModel& m)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -96,6 +97,21 @@ void Graph::finish() {
   }
   for (TensorId input : inputs) MOTLEY_CHECK(is_tensor(input), name);
   MOTLEY_CHECK(loss == kNone || is_tensor(loss), name);
+}
+
+std::vector<std::pair<GroupId, GroupId>> edges_between_groups(const Graph& graph) {
+  std::vector<std::pair<GroupId, GroupId>> edges;
+  for (const Op& op : graph.ops) {
+    if (op.kind != OpKind::kForward) continue;
+    for (TensorId input : op.inputs) {
+      const OpId producer = input == kNone ? kNone : graph.tensors[input].producer;
+      const GroupId from = producer == kNone ? kNone : graph.ops[producer].group;
+      if (from != kNone && from != op.group) edges.emplace_back(from, op.group);
+    }
+  }
+  std::sort(edges.begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  return edges;
 }
 
 }  // namespace motley

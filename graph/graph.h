@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -170,5 +171,8 @@ struct Graph {
   std::vector<std::vector<OpId>> consumers;
   void finish();  // fills `consumers`; checks references, order and uniqueness of names (MOTLEY_CHECK)
 };
+
+// What flows from one group to another in the forward pass: each pair once, ascending.
+std::vector<std::pair<GroupId, GroupId>> edges_between_groups(const Graph& graph);
 
 }  // namespace motley

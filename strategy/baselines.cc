@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "compiler/schedule/schedule.h"
+#include "strategy/pipelines.h"
 #include "strategy/work.h"
 
 namespace motley {
@@ -93,15 +95,24 @@ std::vector<std::string> names_on(const std::vector<std::string>& devices) {
 
 }  // namespace
 
-std::vector<std::string> strategy_names(const Cluster& cluster) { return names_on(devices_of(cluster)); }
+std::vector<std::string> strategy_names(const Cluster& cluster) {
+  std::vector<std::string> names = names_on(devices_of(cluster));
+  constexpr std::size_t kMostDevices = 16;
+  if (cluster.devices.size() > 1 && cluster.devices.size() <= kMostDevices) {
+    names.insert(names.end(), {"pp:gpipe", "pp:1f1b"});
+  }
+  return names;
+}
 
 void check_strategy_name(const std::string& name, const std::vector<std::string>& devices) {
   if (devices.empty() && name.starts_with("mp:")) return;
-  const std::vector<std::string> names = names_on(devices);
+  std::vector<std::string> names = names_on(devices);
+  for (const std::string& schedule : schedule_names()) names.push_back("pp:" + schedule);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   throw Error(ErrorKind::kInvalidInput,
               "unknown strategy \"" + name + "\"" + did_you_mean(name, names) +
-                  "; there are ev-ps, ev-ar, cp-ps, cp-ar, mp-blocks, and mp:DEVICE for each device" +
+                  "; there are ev-ps, ev-ar, cp-ps, cp-ar, mp-blocks, pp:SCHEDULE for each schedule, as in pp:1f1b, "
+                  "and mp:DEVICE for each device" +
                   (devices.empty() ? "" : ", as in mp:" + devices.front()));
 }
 
@@ -116,6 +127,7 @@ Strategy baseline(const std::string& name, const Graph& graph, const Cluster& cl
                   std::int64_t batch) {
   check_strategy_name(name, devices_of(cluster));
   if (name == "mp-blocks") return model_parallel_blocks(graph, cluster, costs, batch);
+  if (name.starts_with("pp:")) return even_pipeline(name.substr(3), graph, cluster, costs, batch);
   if (name.starts_with("mp:")) {
     return uniform_strategy(name, graph, {{{cluster.device_named(name.substr(3)), 1.0}}});
   }

@@ -7,8 +7,8 @@
 //                  whole iteration there)
 //   mp:DEVICE      everything on one device
 //   mp-blocks      contiguous blocks of groups, in the model's order, over all devices in the cluster's order; blocks
-//   as
-//                  even in time as the devices' speeds and memories let them be
+//                  as even in time as the devices' speeds and memories let them be
+//   pp:SCHEDULE    a pipeline of even stages, as if all devices were alike (strategy/pipelines.h)
 
 #include <string>
 #include <vector>
@@ -18,7 +18,8 @@
 
 namespace motley {
 
-// All names, for this cluster. Data-parallel ones first.
+// The names that are compared on this cluster, data-parallel ones first. Of pipelines, gpipe and 1f1b on up to 16
+// devices; the other schedules are known by name as well.
 std::vector<std::string> strategy_names(const Cluster& cluster);
 
 // Throws Error(kInvalidInput) with the nearest name when `name` is none of these, on a cluster with these devices; mp:

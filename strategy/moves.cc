@@ -1,8 +1,10 @@
 #include "strategy/moves.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 namespace motley {
 
@@ -76,7 +78,7 @@ Strategy rebalanced(const Evaluation& evaluation, std::int64_t batch) {
 }
 
 Moves::Moves(const Evaluator& evaluator, const std::vector<GroupWork>& work)
-    : evaluator_(evaluator), order_(model_order(evaluator.graph())) {
+    : evaluator_(evaluator), order_(model_order(evaluator.graph())), edges_(edges_between_groups(evaluator.graph())) {
   for (double seconds : iteration_seconds(work, evaluator.cluster())) speed_.push_back(seconds > 0 ? 1 / seconds : 1);
 }
 
@@ -225,9 +227,64 @@ void Moves::copy_neighbour(Decisions& groups, Random& random) const {
   groups[order_[place]] = groups[order_[neighbour]];
 }
 
+// The nearest number of micro-batches that leaves every replica a sample.
+std::int64_t Moves::possible(const Strategy& strategy, std::int64_t micro_batches) const {
+  std::size_t widest = 1;
+  for (const GroupDecision& group : strategy.groups) widest = std::max(widest, group.shares.size());
+  const std::int64_t most = evaluator_.batch() / static_cast<std::int64_t>(widest);
+  return std::clamp<std::int64_t>(micro_batches, 1, std::max<std::int64_t>(1, most));
+}
+
+// More or fewer micro-batches, another schedule, another cut, or two stages that change places on the devices.
+Strategy Moves::propose_pipeline(Strategy strategy, Random& random) const {
+  constexpr std::array kSchedules = {"1f1b", "zb-h1", "zb-h2", "gpipe", "graphpipe"};
+  switch (below(8, random)) {
+    case 0:
+      strategy.micro_batches =
+          possible(strategy, one_in(2, random) ? strategy.micro_batches * 2 : strategy.micro_batches / 2);
+      return strategy;
+    case 1:
+      strategy.micro_batches = possible(strategy, strategy.micro_batches + (one_in(2, random) ? 1 : -1));
+      return strategy;
+    case 2:
+      strategy.schedule = kSchedules[below(kSchedules.size(), random)];
+      return strategy;
+    case 3: {
+      const GroupDecision a = strategy.groups[below(order_.size(), random)];
+      const GroupDecision b = strategy.groups[below(order_.size(), random)];
+      for (GroupDecision& group : strategy.groups) {
+        if (group.stage == a.stage) {
+          group.shares = b.shares;
+        } else if (group.stage == b.stage) {
+          group.shares = a.shares;
+        }
+      }
+      return strategy;
+    }
+    default:
+      break;
+  }
+  Decisions before = strategy.groups;
+  move_boundary(strategy.groups, random);
+  std::vector<char> stages(before.size(), 0);
+  for (const GroupDecision& group : strategy.groups) stages[group.stage] = 1;
+  const bool gap = !std::ranges::is_sorted(stages, std::greater());
+  const auto backwards = [&](const std::pair<GroupId, GroupId>& edge) {
+    return strategy.groups[edge.first].stage > strategy.groups[edge.second].stage;
+  };
+  if (gap || std::ranges::any_of(edges_, backwards)) strategy.groups = std::move(before);
+  return strategy;
+}
+
 Strategy Moves::propose(const Evaluation& from, Random& random) const {
   Strategy strategy = from.strategy;
-  switch (below(12, random)) {
+  const auto staged = [](const GroupDecision& group) { return group.stage > 0; };
+  if (std::ranges::any_of(strategy.groups, staged)) return propose_pipeline(std::move(strategy), random);
+  switch (below(13, random)) {
+    case 12:
+      strategy.micro_batches =
+          possible(strategy, one_in(2, random) ? strategy.micro_batches * 2 : strategy.micro_batches / 2);
+      return strategy;
     case 0:
       strategy.bucket = one_in(2, random)
                             ? Bytes(std::max<std::int64_t>(1 << 16, strategy.bucket.value / 2))
@@ -259,6 +316,7 @@ Strategy Moves::propose(const Evaluation& from, Random& random) const {
     random = state;
     decision = changed(from, before, random);
   }
+  strategy.micro_batches = possible(strategy, strategy.micro_batches);
   return strategy;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "strategy/evaluate.h"
@@ -41,10 +42,13 @@ class Moves {
   GroupDecision proportional(std::vector<DeviceIndex> devices, GradientMethod method) const;
   void move_boundary(Decisions& groups, Random& random) const;
   void copy_neighbour(Decisions& groups, Random& random) const;
+  Strategy propose_pipeline(Strategy strategy, Random& random) const;
+  std::int64_t possible(const Strategy& strategy, std::int64_t micro_batches) const;
 
   const Evaluator& evaluator_;
   std::vector<double> speed_;   // per device: iterations per second of the whole model
   std::vector<GroupId> order_;  // model_order()
+  std::vector<std::pair<GroupId, GroupId>> edges_;
 };
 
 }  // namespace motley

@@ -9,6 +9,7 @@
 #include "strategy/alternatives.h"
 #include "strategy/baselines.h"
 #include "strategy/moves.h"
+#include "strategy/pipelines.h"
 #include "strategy/starts.h"
 
 namespace motley {
@@ -62,6 +63,7 @@ class Search {
     // Moving heavy parameters out of the way may make another set of devices the best.
     for (const Evaluation& start : starts) judge_new(parameter_heavy_starts(evaluator_, work_, start.strategy));
     judge_new(cut_starts(evaluator_, sides(starts)));
+    judge_new(pipeline_starts(evaluator_));
     anneal();
     result_.best.strategy.name = "search";
     result_.alternatives = alternatives_.take();

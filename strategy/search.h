@@ -3,11 +3,12 @@
 // Chooses a strategy by search, with the simulator as judge.
 //
 // All baselines are judged first, so the result is never worse than the best of them. Then come starts that are good
-// for a reason (strategy/starts.h) and rounds of balancing compute times. The rest of the budget is simulated annealing
-// with large and small changes (strategy/moves.h): each round proposes kRound changes of the current strategy, judges
-// them in parallel, and moves to the best of them when it is better, or by chance when it is a little worse (Metropolis
-// et al. 1953), less and less as the budget is used up. After kPatience rounds without a new best it goes back to the
-// best, or to the best with some trait (strategy/alternatives.h), which lies in another valley.
+// for a reason (strategy/starts.h, strategy/pipelines.h) and rounds of balancing compute times. The rest of the budget
+// is simulated annealing with large and small changes (strategy/moves.h): each round proposes kRound changes of the
+// current strategy, judges them in parallel, and moves to the best of them when it is better, or by chance when it is a
+// little worse (Metropolis et al. 1953), less and less as the budget is used up. After kPatience rounds without a new
+// best it goes back to the best, or to the best with some trait (strategy/alternatives.h), which lies in another
+// valley.
 //
 // A round's proposals depend on nothing but the seed and what was judged before, so the result depends on the number of
 // evaluations and not on threads or time: with `evaluations` given and time to spare, the same seed gives the same

@@ -46,6 +46,7 @@ def unfit(*arguments: object) -> Any:
 def test_compare_lists_every_strategy(planning: list[object]) -> None:
     strategies = result("compare", *planning, "--budget", 0.5)
     names = {"ev-ps", "ev-ar", "cp-ps", "cp-ar", "mp:big/0", "mp:small/0", "mp:small/1", "mp-blocks"}
+    names |= {"pp:gpipe", "pp:1f1b"}
     assert names <= {entry["strategy"] for entry in strategies}
     for entry in strategies:
         assert entry["feasible"] and entry["reasons"] == []

@@ -39,8 +39,8 @@ class BaselinesTest : public ::testing::Test {
 };
 
 TEST_F(BaselinesTest, NamesAllOfTheCluster) {
-  EXPECT_THAT(strategy_names(cluster()),
-              ElementsAre("ev-ps", "ev-ar", "cp-ps", "cp-ar", "mp:n0/0", "mp:n1/0", "mp:n2/0", "mp-blocks"));
+  EXPECT_THAT(strategy_names(cluster()), ElementsAre("ev-ps", "ev-ar", "cp-ps", "cp-ar", "mp:n0/0", "mp:n1/0",
+                                                     "mp:n2/0", "mp-blocks", "pp:gpipe", "pp:1f1b"));
 }
 
 TEST_F(BaselinesTest, AnUnknownNameListsTheKnown) {
@@ -68,6 +68,7 @@ TEST_F(BaselinesTest, UnknownNamesAreToldWithTheNearest) {
   };
   EXPECT_THAT(refusal("evar"), HasSubstr("unknown strategy \"evar\" (did you mean ev-ar?)"));
   EXPECT_THAT(refusal("mp:n1"), HasSubstr("did you mean mp:n1/0?"));
+  EXPECT_THAT(refusal("pp:1fb1"), HasSubstr("did you mean pp:1f1b?"));
   for (const char* name : {"", "mp:", "mp:n3/0", "search"}) EXPECT_THAT(refusal(name), HasSubstr("as in mp:n0/0"));
   check_strategy_name("mp:any", {});  // where the devices are not known yet
 }
@@ -99,6 +100,29 @@ TEST_F(BaselinesTest, BlocksLeaveHeadroomFree) {
   Cluster roomy = cluster(Bytes(2 * 1700));
   roomy.leave_free({.share = 0.5});
   EXPECT_THAT(groups_per_device(baseline("mp-blocks", graph_, roomy, costs_, 8)), ElementsAre(4, 4, 4));
+}
+
+// 12 equal layers on 3 devices: 4 each, whatever the devices' speeds; 4 micro-batches per stage.
+TEST_F(BaselinesTest, PipelinesAreEven) {
+  const Strategy strategy = baseline("pp:gpipe", graph_, cluster(), costs_, 40);
+  EXPECT_EQ(strategy.schedule, "gpipe");
+  EXPECT_EQ(strategy.micro_batches, 12);
+  EXPECT_THAT(groups_per_device(strategy), ElementsAre(4, 4, 4));
+  for (std::size_t g = 0; g < 12; ++g) EXPECT_EQ(strategy.groups[g].stage, static_cast<int>(g / 4));
+  EXPECT_EQ(baseline("pp:1f1b", graph_, cluster(), costs_, 7).micro_batches, 7);
+}
+
+// Two chunks of two layers per device: in turns, and in the shape of a V.
+TEST_F(BaselinesTest, PipelinesOfChunksAreDealtOut) {
+  const auto devices = [&](const std::string& name) {
+    std::vector<DeviceIndex> all;
+    for (const GroupDecision& group : baseline(name, graph_, cluster(), costs_, 40).groups) {
+      all.push_back(group.shares[0].device);
+    }
+    return all;
+  };
+  EXPECT_THAT(devices("pp:interleaved-1f1b"), ElementsAre(0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2));
+  EXPECT_THAT(devices("pp:zb-v"), ElementsAre(0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0));
 }
 
 TEST_F(BaselinesTest, BlocksBalanceByTimeWhenNothingFits) {
