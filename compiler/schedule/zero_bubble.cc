@@ -41,9 +41,10 @@ MadeSchedule zb_h2(const Pipeline& pipeline) {
   if (!one_stage_per_rank(pipeline)) return needs_one_stage_per_rank("zb-h2");
   Schedule schedule;
   schedule.ranks.resize(pipeline.room.size());
-  for (std::int32_t s = 0; s < stage_count(pipeline); ++s) {
-    alternate(schedule.ranks[pipeline.stages[s].rank], s, pipeline.micro_batches, 2 * (stage_count(pipeline) - s) - 1,
-              2 * s, false);
+  // With fewer than 2p - 1 micro-batches a weight gradient has less to wait for than 2s others.
+  const std::int32_t p = stage_count(pipeline), m = pipeline.micro_batches, beyond = std::max(0, m - p);
+  for (std::int32_t s = 0; s < p; ++s) {
+    alternate(schedule.ranks[pipeline.stages[s].rank], s, m, 2 * (p - s) - 1, s + std::min(s, beyond), false);
   }
   return schedule;
 }

@@ -173,6 +173,19 @@ TEST(ScheduleTest, ZeroBubble) {
   EXPECT_NEAR(length("zb-h1", chain(8, 24, 18.522, 18.086, 9.337)), 1293.6, 0.1);
 }
 
+// Weight gradients in the bubble never make an iteration longer, however few micro-batches there are.
+TEST(ScheduleTest, ZeroBubbleHelpsAtAnySize) {
+  for (int p = 1; p <= 8; ++p) {
+    for (int m = 1; m <= 18; ++m) {
+      for (double weights : {0.5, 1.0}) {
+        const Pipeline pipeline = chain(p, m, 1, 1, weights);
+        EXPECT_LE(length("zb-h1", pipeline), length("1f1b", pipeline)) << p << " stages " << m;
+        EXPECT_LE(length("zb-h2", pipeline), length("zb-h1", pipeline)) << p << " stages " << m;
+      }
+    }
+  }
+}
+
 // No bubble on any rank, with as many activations as 1F1B: 2p chunks of half a stage.
 TEST(ScheduleTest, ZeroBubbleV) {
   const Outcome all = played("zb-v", v_shape(4, 8));
