@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <random>
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "compiler/schedule/kinds.h"
 #include "compiler/schedule/play.h"
 #include "tests/support/error_of.h"
@@ -46,6 +48,13 @@ Pipeline chain(int stages, int micro_batches, double forward = 1, double input_g
 Pipeline v_shape(int ranks, int micro_batches, double pass = 1) {
   Pipeline pipeline = chain(2 * ranks, micro_batches, pass, pass, pass, ranks);
   for (int s = ranks; s < 2 * ranks; ++s) pipeline.stages[s].rank = 2 * ranks - 1 - s;
+  return pipeline;
+}
+
+// 0 - 1 and 2 - 3 side by side, before 4.
+Pipeline two_branches() {
+  Pipeline pipeline = chain(5, 8);
+  pipeline.stages[1].next = {4};
   return pipeline;
 }
 
@@ -286,11 +295,7 @@ TEST(ScheduleTest, PipeDream2BW) {
 // Two branches of two stages and a joint head: (m + d - 1)(f + b) with d = 3 stages on the longest way, where a chain
 // of five has (m + 4)(f + b) (Jeon et al., 2024).
 TEST(ScheduleTest, GraphPipe) {
-  Pipeline pipeline = chain(5, 8);
-  pipeline.stages[0].next = {1};
-  pipeline.stages[1].next = {4};
-  pipeline.stages[2].next = {3};
-  pipeline.stages[3].next = {4};
+  const Pipeline pipeline = two_branches();
   const Outcome all = played("graphpipe", pipeline);
   EXPECT_EQ(all.length, Seconds(30));
   EXPECT_THAT(all.kept, ElementsAre(3, 2, 3, 2, 1));
@@ -364,6 +369,39 @@ TEST(ScheduleTest, ChecksWhatIsWrong) {
               HasSubstr("takes the weights after update 2 of 1"));
   EXPECT_THAT(refused("pipedream", [](Schedule& s) { s.ranks[1].pop_back(); }),
               HasSubstr("no update of stage 1 takes its last gradients"));
+}
+
+// A line per rank and a character per second: digits for forward passes, letters for backward ones or input gradients,
+// capitals for weight gradients, dots for bubbles.
+std::string drawn(std::string_view name, const Pipeline& pipeline) {
+  const Schedule schedule = made(name, pipeline);
+  const Played played = play(schedule, pipeline);
+  std::string text;
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    std::string line(std::lround(played.length.value), '.');
+    for (std::size_t i = 0; i < schedule.ranks[rank].size(); ++i) {
+      const Step& step = schedule.ranks[rank][i];
+      const char first = step.pass == Pass::kForward ? '1' : step.pass == Pass::kWeightGradient ? 'A' : 'a';
+      const auto [start, end] = played.steps[rank][i];
+      for (auto at = std::lround(start.value); at < std::lround(end.value); ++at) {
+        line[at] = static_cast<char>(first + step.micro_batch);
+      }
+    }
+    text += "    " + line + "\n";
+  }
+  return text;
+}
+
+TEST(ScheduleTest, AreDrawnInTheDocs) {
+  const std::string docs = read_file("docs/schedules.md");
+  const Pipeline plain = chain(4, 8);
+  for (const std::string& name : schedule_names(plain.programs)) {
+    const Pipeline pipeline = name == "interleaved-1f1b" ? chain(8, 8, 1, 1, 1, 4)
+                              : name == "zb-v"           ? v_shape(4, 8)
+                              : name == "graphpipe"      ? two_branches()
+                                                         : plain;
+    EXPECT_THAT(docs, HasSubstr(drawn(name, pipeline))) << name;
+  }
 }
 
 // Every schedule, on 1 to 6 ranks and 1 to 13 micro-batches, of stages that take unlike times, as a chain and as a
