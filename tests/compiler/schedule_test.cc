@@ -85,6 +85,7 @@ TEST(ScheduleTest, GPipe) {
   EXPECT_EQ(small.length, Seconds(11 * 3));
   EXPECT_THAT(small.kept, ElementsAre(8, 8, 8, 8));
   EXPECT_EQ(length("gpipe", chain(8, 16)), 23 * 3);
+  EXPECT_EQ(length("gpipe", chain(4, 8, 1, 2, 1)), 11 * 4);  // forward once more before each backward pass
 }
 
 // As long as GPipe, but stage i keeps p - i (Narayanan et al., ICML 2021).
