@@ -161,7 +161,7 @@ class StageSearch {
   void add_work(const std::vector<GroupWork>& work) {
     seconds_.assign(kinds_.size(), std::vector<double>(chain_.size() + 1, 0));
     state_.assign(chain_.size() + 1, 0);
-    parameters_ = activations_ = state_;
+    parameters_ = kept_ = state_;
     for (std::size_t i = 0; i < chain_.size(); ++i) {
       const GroupWork& group = work[chain_.group(i)];
       for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
@@ -169,7 +169,7 @@ class StageSearch {
       }
       state_[i + 1] = state_[i] + static_cast<double>(group.state_bytes);
       parameters_[i + 1] = parameters_[i] + static_cast<double>(group.parameter_bytes);
-      activations_[i + 1] = activations_[i] + static_cast<double>(group.activation_bytes);
+      kept_[i + 1] = kept_[i] + static_cast<double>(group.kept_bytes);
     }
   }
 
@@ -225,7 +225,7 @@ class StageSearch {
     const double away = state.kind == kNone ? 0 : crossing_[cuts_[end]] / wide * second_per_byte(kind, state.kind);
     for (std::size_t begin = end; begin-- > 0;) {
       const auto between = [&](const std::vector<double>& sums) { return sums[cuts_[end]] - sums[cuts_[begin]]; };
-      const double bytes = between(state_) + between(activations_) / wide * held;
+      const double bytes = between(state_) + between(kept_) / wide * held;
       if (bytes > kinds_[kind].memory) return;  // longer stages need more
       const double reduce = 2 * (wide - 1) / wide * between(parameters_) * second_per_byte(kind, kind);
       const double work = between(seconds_[kind]) / wide;
@@ -264,7 +264,7 @@ class StageSearch {
   const std::vector<Kind>& kinds_;
   std::int64_t micro_batches_, samples_ = 1;
   std::vector<std::vector<double>> seconds_;  // by kind, of the groups before a place; of one micro-batch, as the next
-  std::vector<double> state_, parameters_, activations_;  // bytes, likewise
+  std::vector<double> state_, parameters_, kept_;  // bytes, likewise
   std::vector<double> crossing_;
   std::vector<std::size_t> cuts_;
   std::vector<std::size_t> radix_;

@@ -17,6 +17,15 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
   for (DeviceIndex device = 0; device < devices; ++device) {
     first_alike.push_back(first_of_class.try_emplace(costs.cost_class(device), device).first->second);
   }
+  std::vector<char> saved(graph.tensors.size(), 0);
+  for (const Op& op : graph.ops) {
+    if (!op.is_backward()) continue;
+    for (std::size_t i = op.gradient_outputs.size(); i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == kNone) continue;
+      const TensorId root = graph.tensors[op.inputs[i]].alias_of;
+      saved[root == kNone ? op.inputs[i] : root] = 1;
+    }
+  }
   std::vector<OpCost> alike(devices);  // of the op at hand, by the first device of a class
   for (std::size_t o = 0; o < graph.ops.size(); ++o) {
     const Op& op = graph.ops[o];
@@ -32,10 +41,12 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
     }
     if (op.kind != OpKind::kForward) continue;
     group.activation_bytes += kept;
+    group.kept_bytes += kept;
     for (TensorId output : op.outputs) {
-      if (output != kNone && graph.tensors[output].alias_of == kNone) {
-        group.activation_bytes += graph.tensors[output].bytes(batch).value;
-      }
+      if (output == kNone || graph.tensors[output].alias_of != kNone) continue;
+      const std::int64_t bytes = graph.tensors[output].bytes(batch).value;
+      group.activation_bytes += bytes;
+      if (saved[output] != 0) group.kept_bytes += bytes;
     }
     for (TensorId written : op.writes) group.state_bytes += graph.tensors[written].bytes(batch).value;
   }

@@ -15,6 +15,7 @@ struct GroupWork {
   std::int64_t state_bytes = 0;  // owned parameters, their gradients and optimizer states; buffers that its ops write
   std::int64_t parameter_bytes = 0;
   std::int64_t activation_bytes = 0;  // whole batch: outputs of forward ops that are no views, and what ops keep
+  std::int64_t kept_bytes = 0;        // of these, what backward ops take
 };
 
 // One per group. Thread-safe.
