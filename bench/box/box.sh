@@ -8,14 +8,15 @@
 # a network namespace with a name of its own and a cgroup that limits its CPU time and pins it to a core; files are
 # shared. "coordinator" has neither limit. The network leads nowhere else.
 #
-# HOSTS has a line per host: name, percent of full speed, core, rate of its port each way ("200mbit"). The default:
+# HOSTS has a line per host: name, percent of full speed, core, rate of its port each way ("200mbit"), and, if it is to be
+# limited, memory in MiB. The default:
 #   A 100 0 1gbit
 #   B  50 1 1gbit
 #   C  25 1 200mbit
 # Environment: BOX_FULL=80, the percent of a core that full speed is (the rest is for the network and the system; the
 # hosts of one core must not ask for more than it has); BOX_PERIOD=10000, us in which a host gets its share of time.
 #
-# Needs root, iproute2, util-linux, and cgroups (version 1 or 2) with the cpu and cpuset controllers.
+# Needs root, iproute2, util-linux, and cgroups (version 1 or 2) with the cpu and cpuset controllers (and memory, for a limit).
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 hosts="A 100 0 1gbit
@@ -35,24 +36,25 @@ mount_of() { awk -v want="$1" '$3 == "cgroup" && "," $4 "," ~ "," want "," { pri
 # Sets BOX_CGROUPS, the folders below which each host has a group of its own.
 make_cgroups() {
   local cpu cpuset root
-  cpu=$(mount_of cpu) cpuset=$(mount_of cpuset)
+  cpu=$(mount_of cpu) cpuset=$(mount_of cpuset) memory=$(mount_of memory)
   if [ -n "$cpu" ] && [ -n "$cpuset" ]; then
     version=1
-    BOX_CGROUPS="$cpu/$BOX_ID $cpuset/$BOX_ID"
-    mkdir "$cpu/$BOX_ID" "$cpuset/$BOX_ID" || fail "cannot make cgroups in $cpu and $cpuset"
+    cpu_group=$cpu/$BOX_ID cpuset_group=$cpuset/$BOX_ID memory_group=${memory:+$memory/$BOX_ID}
+    BOX_CGROUPS="$cpu_group $cpuset_group $memory_group"
+    mkdir $BOX_CGROUPS || fail "cannot make cgroups in $cpu, $cpuset and $memory"
     cpus=$(cat "$cpuset/cpuset.cpus") mems=$(cat "$cpuset/cpuset.mems")
-    put "$mems" "$cpuset/$BOX_ID/cpuset.mems"
-    put "$cpus" "$cpuset/$BOX_ID/cpuset.cpus"
-    put "$strong" "$cpu/$BOX_ID/cpu.shares"
+    put "$mems" "$cpuset_group/cpuset.mems"
+    put "$cpus" "$cpuset_group/cpuset.cpus"
+    put "$strong" "$cpu_group/cpu.shares"
     return
   fi
   root=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
   [ -n "$root" ] || fail "no cgroups are mounted that limit CPU time"
   version=2
   BOX_CGROUPS="$root/$BOX_ID"
-  put "+cpu +cpuset" "$root/cgroup.subtree_control"
+  put "+cpu +cpuset +memory" "$root/cgroup.subtree_control"
   mkdir "$BOX_CGROUPS" || fail "cannot make a cgroup in $root"
-  put "+cpu +cpuset" "$BOX_CGROUPS/cgroup.subtree_control"
+  put "+cpu +cpuset +memory" "$BOX_CGROUPS/cgroup.subtree_control"
   put 10000 "$BOX_CGROUPS/cpu.weight"
 }
 
@@ -60,7 +62,7 @@ put() {
   { echo "$1" > "$2"; } 2> /dev/null || fail "cannot write $1 to $2: this machine does not let us limit CPU time"
 }
 
-# limit NAME PERCENT [CORE]: the group of a host. 0 percent is no limit.
+# limit NAME PERCENT [CORE [MEMORY]]: the group of a host. 0 percent is no limit; memory in MiB.
 limit() {
   local group quota=$(($2 * full * period / 10000))
   [ "$2" = 0 ] || [ "$quota" -ge 1000 ] ||
@@ -69,14 +71,16 @@ limit() {
     mkdir "$group/$1" || fail "cannot make the cgroup $group/$1"
   done
   if [ "$version" = 1 ]; then
-    put "$mems" "${BOX_CGROUPS#* }/$1/cpuset.mems"
-    put "${3:-$cpus}" "${BOX_CGROUPS#* }/$1/cpuset.cpus"
+    put "$mems" "$cpuset_group/$1/cpuset.mems"
+    put "${3:-$cpus}" "$cpuset_group/$1/cpuset.cpus"
+    [ -z "${4:-}" ] || put "${4}M" "${memory_group:?no cgroups are mounted that limit memory}/$1/memory.limit_in_bytes"
     [ "$2" = 0 ] && return
-    put -1 "${BOX_CGROUPS% *}/$1/cpu.cfs_quota_us"
-    put "$period" "${BOX_CGROUPS% *}/$1/cpu.cfs_period_us"
-    put "$quota" "${BOX_CGROUPS% *}/$1/cpu.cfs_quota_us"
+    put -1 "$cpu_group/$1/cpu.cfs_quota_us"
+    put "$period" "$cpu_group/$1/cpu.cfs_period_us"
+    put "$quota" "$cpu_group/$1/cpu.cfs_quota_us"
   else
     [ -z "${3:-}" ] || put "$3" "$BOX_CGROUPS/$1/cpuset.cpus"
+    [ -z "${4:-}" ] || put "${4}M" "$BOX_CGROUPS/$1/memory.max"
     [ "$2" = 0 ] || put "$quota $period" "$BOX_CGROUPS/$1/cpu.max"
   fi
 }
@@ -99,7 +103,7 @@ plug() {
 }
 
 start() {
-  local tool name percent core rate number=1
+  local tool name percent core rate memory number=1
   [ "$(id -u)" = 0 ] || fail "namespaces and cgroups need root: run it with sudo"
   for tool in ip tc nsenter unshare awk; do
     command -v "$tool" > /dev/null || fail "$tool is missing: install iproute2 and util-linux"
@@ -112,12 +116,13 @@ start() {
     ip -n "$BOX_ID-switch" link add bridge type bridge forward_delay 0 stp_state 0 &&
     ip -n "$BOX_ID-switch" link set bridge up || fail "cannot make network namespaces and a switch"
   limit coordinator 0 && plug coordinator 1
-  while read -r name percent core rate; do
-    [[ $name =~ ^[A-Za-z0-9-]+$ && $percent =~ ^[1-9][0-9]*$ && $core =~ ^[0-9]+$ && -n $rate ]] ||
-      fail "hosts: \"$name $percent $core $rate\" is not \"name percent core rate\""
+  while read -r name percent core rate memory; do
+    [[ $name =~ ^[A-Za-z0-9-]+$ && $percent =~ ^[1-9][0-9]*$ && $core =~ ^[0-9]+$ && -n $rate &&
+      $memory =~ ^[0-9]*$ ]] ||
+      fail "hosts: \"$name $percent $core $rate $memory\" is not \"name percent core rate [memory]\""
     [ "$core" -lt "$(nproc --all)" ] || fail "$name wants core $core, and this machine has $(nproc --all)"
     number=$((number + 1))
-    limit "$name" "$percent" "$core" && plug "$name" $number "$rate"
+    limit "$name" "$percent" "$core" "$memory" && plug "$name" $number "$rate"
   done <<< "$hosts"
 }
 

@@ -26,6 +26,7 @@ class Host:
     percent: int  # of full speed
     core: int  # that it is pinned to in the box
     mbits: int  # of its port, each way
+    mebibytes: int | None = None  # of memory, at most
 
 
 HOSTS = (Host("A", 100, 0, 1000), Host("B", 50, 1, 1000), Host("C", 25, 1, 200))
@@ -77,7 +78,8 @@ def in_box(profiles: Path, hosts: tuple[Host, ...] = HOSTS) -> Iterator[Cluster]
 def box(folder: Path, hosts: tuple[Host, ...]) -> Iterator[dict[str, str]]:
     """Yields the environment in which bench/box/on reaches the hosts. The box is up while `cat` runs in it."""
     description = folder / "hosts"
-    description.write_text("".join(f"{h.name} {h.percent} {h.core} {h.mbits}mbit\n" for h in hosts))
+    lines = (f"{h.name} {h.percent} {h.core} {h.mbits}mbit {h.mebibytes or ''}\n" for h in hosts)
+    description.write_text("".join(lines))
     up = folder / "environment"
     hold = f'env -0 > "{up}.part" && mv "{up}.part" "{up}" && exec cat > /dev/null'
     process = subprocess.Popen([BOX, "-f", description, "sh", "-c", hold], stdin=subprocess.PIPE)
