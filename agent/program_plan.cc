@@ -3,11 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 namespace motley {
 
 ProgramPlan::ProgramPlan(const Program& program)
-    : values(program.values.size()), place(program.instructions.size()), inputs(program.instructions.size()) {
+    : values(program.values.size()),
+      place(program.instructions.size()),
+      inputs(program.instructions.size()),
+      runs_again(program.instructions.size()) {
+  std::set<std::pair<OpId, std::int32_t>> later;
+  for (std::size_t i = program.instructions.size(); i-- > 0;) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.kind != InstructionKind::kCompute) continue;
+    runs_again[i] = later.insert({instruction.op, instruction.micro_batch}).second ? 0 : 1;
+  }
   std::array<std::int32_t, 4> length{};
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];

@@ -19,6 +19,7 @@ struct ProgramPlan {
   std::vector<std::int32_t> place;     // of each instruction among those of its stream
   std::vector<std::int32_t> inputs;    // number of values, each counted once, that a send or collective waits for
   std::vector<std::int32_t> receives;  // instructions, in order
+  std::vector<char> runs_again;        // by instruction: of an op that runs once more on the same micro-batch
 
   explicit ProgramPlan(const Program& program);
 };

@@ -132,7 +132,7 @@ void ProgramRunner::compute(std::int32_t id) {
   const Seconds begin = measure_ ? clock_->now() : Seconds{};
   const bool time_thread = pacer_ || (measure_ && options_.granted_share);
   const Seconds used = time_thread ? thread_cpu_time() : Seconds{};
-  std::vector<TensorHandle> outputs = execute(instruction);
+  std::vector<TensorHandle> outputs = execute(id);
   const Seconds needed = time_thread ? thread_cpu_time() - used : Seconds{};
   MOTLEY_CHECK(outputs.size() == instruction.outputs.size(), "outputs of an instruction");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -157,7 +157,8 @@ void ProgramRunner::compute(std::int32_t id) {
   finish(id);
 }
 
-std::vector<TensorHandle> ProgramRunner::execute(const Instruction& instruction) {
+std::vector<TensorHandle> ProgramRunner::execute(std::int32_t id) {
+  const Instruction& instruction = program_.instructions[id];
   const auto value = [&](ValueId id) -> const Value& { return program_.values[id]; };
   const auto samples = [&](ValueId id) { return value(id).end - value(id).begin; };
   const auto layout = [&](ValueId id) -> const BatchLayout& { return graph_.tensors[value(id).tensor].layout; };
@@ -170,7 +171,7 @@ std::vector<TensorHandle> ProgramRunner::execute(const Instruction& instruction)
     case InstructionKind::kCompute: {
       if (graph_.ops[instruction.op].kind != OpKind::kUpdate) {
         return executor_.run(instruction.op, instruction.batch, std::move(inputs),
-                             {.micro_batch = instruction.micro_batch});
+                             {.micro_batch = instruction.micro_batch, .runs_again = plan_.runs_again[id] != 0});
       }
       const TensorHandle parameter = inputs[0];  // written in place, and the output
       executor_.run(instruction.op, instruction.batch, std::move(inputs));

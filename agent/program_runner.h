@@ -80,7 +80,7 @@ class ProgramRunner {
   // On the calling thread.
   void start(std::vector<TensorHandle> inputs);
   void compute(std::int32_t id);
-  std::vector<TensorHandle> execute(const Instruction& instruction);
+  std::vector<TensorHandle> execute(std::int32_t id);
   void service();  // what other threads have finished; posts receives
   void wait_for(ValueId value);
   void available(ValueId value);  // it is there: messages that take it may be complete

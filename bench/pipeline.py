@@ -14,7 +14,7 @@ from demo.cluster import Cluster, Host
 from bench.harness import Figure, Report, table
 from bench.predictions import TEXT, Model, export
 
-MEBIBYTES = 640
+MEBIBYTES = 680
 HOSTS = (
     Host("A", 100, 0, 1000, MEBIBYTES),
     Host("B", 50, 1, 1000, MEBIBYTES),
@@ -46,7 +46,7 @@ class Run:
 def train(name: str, where: Cluster, folder: Path, strategies: tuple[str, ...], quick: bool) -> list[Run]:
     arguments: list[str | Path] = ["run", folder / "model.pt2", "--batch", str(MODELS[name].batch)]
     arguments += ["--data", folder / "data", "--optimizer", "adamw", "--learning-rate", "0.001", "--json"]
-    arguments += ["--iterations", "5" if quick else "12", "--budget", "3" if quick else "10", "--headroom", HEADROOM]
+    arguments += ["--iterations", "5" if quick else "8", "--budget", "3" if quick else "10", "--headroom", HEADROOM]
     for strategy in strategies:
         arguments += ["--strategy", strategy]
     result = []

@@ -182,6 +182,9 @@ std::string placement_table(const Strategy& strategy, const Evaluator& evaluator
   const bool stages = has_stages(strategy);
   std::vector<std::string> headings = {"op groups", "> number", "devices and their samples", "gradients"};
   if (stages) headings.insert(headings.begin(), "> stage");
+  const bool recomputes = std::ranges::any_of(
+      strategy.groups, [](const GroupDecision& group) { return group.recompute != Recompute::kNone; });
+  if (recomputes) headings.emplace_back("recomputation");
   TextTable table(headings);
   for (const Run& run : runs_of(strategy, evaluator.graph())) {
     const GroupDecision& decision = strategy.groups[run.first];
@@ -191,6 +194,7 @@ std::string placement_table(const Strategy& strategy, const Evaluator& evaluator
     std::vector<std::string> row = {groups, std::to_string(run.groups), shares_text(decision, evaluator),
                                     shared ? to_string(decision.gradient) : "-"};
     if (stages) row.insert(row.begin(), std::to_string(decision.stage));
+    if (recomputes) row.push_back(to_string(decision.recompute));
     table.add(row);
   }
   return passage(strategy) + table.to_string();
@@ -267,6 +271,7 @@ nlohmann::json explanation_json(const Evaluation& subject, const Plan& plan, con
                                  {"groups", run.groups},
                                  {"samples", samples},
                                  {"stage", decision.stage},
+                                 {"recompute", to_string(decision.recompute)},
                                  {"gradients", to_string(decision.gradient)}});
   }
   for (const RunnerUp& other : plan.runners_up) {

@@ -17,9 +17,10 @@ bool contains(const std::vector<std::int32_t>& values, std::int32_t value) {
 
 }  // namespace
 
-Builder::Builder(const CompilerTables& tables, std::span<const Placement> placements, const PassOrder& order,
-                 std::int64_t batch)
+Builder::Builder(const CompilerTables& tables, const Strategy& strategy, std::span<const Placement> placements,
+                 const PassOrder& order, std::int64_t batch)
     : tables_(tables),
+      strategy_(strategy),
       placements_(placements),
       order_(order),
       batch_(batch),
@@ -32,7 +33,7 @@ Builder::Builder(const CompilerTables& tables, std::span<const Placement> placem
       forward_(tables.graph.ops.size() * static_cast<std::size_t>(placements[0].seats()), kNone),
       is_complete_(tables.tensors.size()) {}
 
-TaskGraph Builder::build(const Strategy& strategy) {
+TaskGraph Builder::build() {
   if (!whole()) run_early();
   const TensorId loss = tables_.graph.loss;
   for (std::size_t m = 0; m < placements_.size(); ++m) {
@@ -46,7 +47,7 @@ TaskGraph Builder::build(const Strategy& strategy) {
                        info(loss).kind == Kind::kPartialMean ? share(replica) : 1);
     }
   }
-  Synchronizer(writer_, resharder_, placements_, strategy, gradients_).run();
+  Synchronizer(writer_, resharder_, placements_, strategy_, gradients_).run();
   return writer_.take(order_.passes());
 }
 
@@ -57,6 +58,7 @@ void Builder::begin(std::size_t micro_batch) {
   resharder_.begin(*placement_, early_[micro_batch]);
   is_complete_ = early_complete_;
   gathered_.clear();
+  again_.clear();
 }
 
 // What must be made whole over the batch is so over all micro-batches, before any of them begins.
@@ -115,8 +117,8 @@ void Builder::run(OpId id) {
   for (const Replica& replica : placement_->replicas(op.group)) instance(id, replica);
 }
 
-void Builder::instance(OpId id, const Replica& replica) {
-  if (!fetch(id, replica)) return;
+TaskId Builder::instance(OpId id, const Replica& replica) {
+  if (!fetch(id, replica)) return kNone;
   const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
   outputs_.clear();
   for (TensorId output : op.outputs) {
@@ -137,31 +139,67 @@ void Builder::instance(OpId id, const Replica& replica) {
   forward_[static_cast<std::size_t>(key(id, replica.device))] = task;
   // Autograd's context is no value: a quotient's gradient needs nothing but its inputs, and still comes after it.
   if (op.is_backward()) writer_.before(forward_[static_cast<std::size_t>(key(op.forward, replica.device))], task);
+  return task;
 }
 
 // Fills inputs_. False when no gradient reached this replica, so that nothing is to be done there.
 bool Builder::fetch(OpId id, const Replica& replica) {
   const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
   const OpInfo& op_info = tables_.ops[static_cast<std::size_t>(id)];
-  bool any_gradient = op_info.gradients == 0;
   inputs_.clear();
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+  if (!fetch_gradients(id, replica)) return false;
+  if (op.is_backward()) recompute_for(id, replica);
+  for (std::size_t i = inputs_.size(); i < op.inputs.size(); ++i) {
     const TensorId input = op.inputs[i];
-    NodeId value = kNone;
-    if (static_cast<std::int32_t>(i) < op_info.gradients) {
-      value = gradient(id, input, replica);
-      any_gradient |= value != kNone;
-    } else if (!any_gradient) {
-      return false;
-    } else if (contains(op_info.completed, static_cast<std::int32_t>(i)) &&
-               is_complete_[static_cast<std::size_t>(input)] != 0) {
-      value = completed_.at(key(input, replica.device));
-    } else {
-      value = resharder_.need(input, replica.device, replica.begin, replica.end, id);
-    }
-    inputs_.push_back(value);
+    const bool completed =
+        contains(op_info.completed, static_cast<std::int32_t>(i)) && is_complete_[static_cast<std::size_t>(input)] != 0;
+    inputs_.push_back(completed ? completed_.at(key(input, replica.device))
+                                : resharder_.need(input, replica.device, replica.begin, replica.end, id));
   }
-  return any_gradient;
+  return true;
+}
+
+// The leading inputs, which are gradients. False when there are some, and none was made.
+bool Builder::fetch_gradients(OpId id, const Replica& replica) {
+  const std::int32_t count = tables_.ops[static_cast<std::size_t>(id)].gradients;
+  bool any = count == 0;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const TensorId input = tables_.graph.ops[static_cast<std::size_t>(id)].inputs[static_cast<std::size_t>(i)];
+    inputs_.push_back(gradient(id, input, replica));
+    any |= inputs_.back() != kNone;
+  }
+  return any;
+}
+
+// Makes again what a backward op needs of its own group and was not kept, once its gradients are there.
+void Builder::recompute_for(OpId backward, const Replica& replica) {
+  const Op& op = tables_.graph.ops[static_cast<std::size_t>(backward)];
+  if (strategy_.groups[static_cast<std::size_t>(op.group)].recompute == Recompute::kNone) return;
+  const std::vector<NodeId> gradients = inputs_;
+  recompute(op.forward, replica, gradients);
+  for (std::size_t i = gradients.size(); i < op.inputs.size(); ++i) {
+    const OpId maker = op.inputs[i] == kNone ? kNone : tensor(op.inputs[i]).producer;
+    if (maker != kNone && tables_.graph.ops[static_cast<std::size_t>(maker)].group == op.group) {
+      recompute(maker, replica, gradients);
+    }
+  }
+  inputs_ = gradients;
+}
+
+void Builder::recompute(OpId id, const Replica& replica, std::span<const NodeId> gradients) {
+  if (!runs_again(tables_, strategy_, id) || !again_.insert(key(id, replica.device)).second) return;
+  const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
+  for (TensorId input : op.inputs) {
+    const OpId maker = input == kNone ? kNone : tensor(input).producer;
+    if (maker != kNone && tables_.graph.ops[static_cast<std::size_t>(maker)].group == op.group) {
+      recompute(maker, replica, gradients);
+    }
+  }
+  const TaskId task = instance(id, replica);
+  writer_.set_pass(task, order_.place_again(id, micro_batch_));
+  for (NodeId gradient : gradients) {
+    if (gradient != kNone && writer_.at(gradient).maker != kNone) writer_.before(writer_.at(gradient).maker, task);
+  }
 }
 
 // The replicas' partial values become the whole on each of them. What is reduced is a copy, since others (autograd

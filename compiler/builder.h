@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/pass_order.h"
@@ -19,10 +20,10 @@ namespace motley {
 class Builder {
  public:
   // `placements` are those of the micro-batches, in order of samples.
-  Builder(const CompilerTables& tables, std::span<const Placement> placements, const PassOrder& order,
-          std::int64_t batch);
+  Builder(const CompilerTables& tables, const Strategy& strategy, std::span<const Placement> placements,
+          const PassOrder& order, std::int64_t batch);
 
-  TaskGraph build(const Strategy& strategy);
+  TaskGraph build();
 
  private:
   // By tensor and device; few tensors need them.
@@ -41,8 +42,11 @@ class Builder {
   void begin(std::size_t micro_batch);
   void run_early();
   void run(OpId id);
-  void instance(OpId id, const Replica& replica);
+  TaskId instance(OpId id, const Replica& replica);
   bool fetch(OpId id, const Replica& replica);
+  bool fetch_gradients(OpId id, const Replica& replica);
+  void recompute_for(OpId backward, const Replica& replica);
+  void recompute(OpId id, const Replica& replica, std::span<const NodeId> gradients);
   void complete(OpId id, TensorId partial);
   NodeId weighted(OpId id, TensorId partial, const Replica& replica);
   void sum_gradients(OpId id);
@@ -55,6 +59,7 @@ class Builder {
   NodeId part_on(TensorId part, DeviceIndex device) const;
 
   const CompilerTables& tables_;
+  const Strategy& strategy_;
   std::span<const Placement> placements_;
   const PassOrder& order_;
   std::int64_t batch_;
@@ -69,6 +74,7 @@ class Builder {
   Side gathered_;                           // gradients brought to a holder of what they are gradients of; may be kNone
   std::vector<TaskId> forward_;             // by op and device: where a backward op finds what its forward op kept
   std::vector<char> is_complete_;           // by tensor: completed_ or gathered_ has it
+  std::unordered_set<std::int64_t> again_;  // by op and device: forward ops that have run twice
   std::vector<NodeId> inputs_;              // of the instance being made
   std::vector<NodeId> outputs_;
 };

@@ -205,7 +205,7 @@ std::variant<Deployment, NotCompilable> Compiler::compile(const Strategy& strate
   std::variant<std::vector<Placement>, NotCompilable> placed = place(*tables_, order, strategy, batch, first);
   if (auto* reason = std::get_if<NotCompilable>(&placed)) return std::move(*reason);
   const auto& placements = std::get<std::vector<Placement>>(placed);
-  const TaskGraph tasks = Builder(*tables_, placements, order, batch).build(strategy);
+  const TaskGraph tasks = Builder(*tables_, strategy, placements, order, batch).build();
   Deployment deployment = Emitter(tasks, tables_->devices()).run(schedule(tasks, tables_->devices()).order);
   for (Program& program : deployment.programs) {
     const std::span<const DeviceIndex> twins = placements[0].twins(program.device);

@@ -98,6 +98,10 @@ class PipelineBuilder {
                                                               : load.weight_gradient;
         seconds += cost.time.value;
         if (op.kind != OpKind::kForward) continue;
+        if (runs_again(tables_, strategy_, id)) {
+          load.input_gradient += cost.time.value;
+          continue;
+        }
         load.kept += cost.kept.value;
         for (TensorId output : op.outputs) {
           if (output != kNone && tables_.tensors[at(output)].saved)
@@ -171,6 +175,13 @@ class PipelineBuilder {
 
 }  // namespace
 
+bool runs_again(const CompilerTables& tables, const Strategy& strategy, OpId op) {
+  const OpInfo& info = tables.ops[at(op)];
+  if (!info.repeatable) return false;
+  const Recompute recompute = strategy.groups[at(tables.graph.ops[at(op)].group)].recompute;
+  return recompute == Recompute::kFull || (recompute == Recompute::kSelective && info.cheap);
+}
+
 std::int64_t samples_of(std::int32_t micro_batch, const Strategy& strategy, std::int64_t batch) {
   return batch / strategy.micro_batches + (micro_batch < batch % strategy.micro_batches ? 1 : 0);
 }
@@ -240,12 +251,21 @@ Strategy PassOrder::placed(std::int32_t micro_batch) const {
 }
 
 std::int32_t PassOrder::place(OpId id, std::int32_t micro_batch) const {
-  const Op& op = tables_.graph.ops[at(id)];
-  if (passes_.empty() || tables_.ops[at(id)].early || op.kind == OpKind::kUpdate) return kNone;
-  const Part part = op.kind == OpKind::kForward         ? kForward
-                    : op.kind == OpKind::kInputGradient ? kInputGradient
-                                                        : kWeightGradient;
-  const std::int32_t stage = strategy_.groups[at(op.group)].stage;
+  const OpKind kind = tables_.graph.ops[at(id)].kind;
+  if (tables_.ops[at(id)].early || kind == OpKind::kUpdate) return kNone;
+  return place(id, micro_batch,
+               kind == OpKind::kForward         ? kForward
+               : kind == OpKind::kInputGradient ? kInputGradient
+                                                : kWeightGradient);
+}
+
+std::int32_t PassOrder::place_again(OpId id, std::int32_t micro_batch) const {
+  return place(id, micro_batch, kInputGradient);
+}
+
+std::int32_t PassOrder::place(OpId id, std::int32_t micro_batch, Part part) const {
+  if (passes_.empty()) return kNone;
+  const std::int32_t stage = strategy_.groups[at(tables_.graph.ops[at(id)].group)].stage;
   return places_[static_cast<std::size_t>((stage * strategy_.micro_batches + micro_batch) * kParts + part)];
 }
 

@@ -18,6 +18,9 @@ namespace motley {
 // stages that share a device are of one rank.
 Pipeline pipeline_of(const CompilerTables& tables, const Strategy& strategy, const Placement& placement);
 
+// Whether a forward op keeps nothing for its backward ops, but runs again before them.
+bool runs_again(const CompilerTables& tables, const Strategy& strategy, OpId op);
+
 // Of the micro-batches into which a batch is divided, the first ones have one sample more where it must be.
 std::int64_t samples_of(std::int32_t micro_batch, const Strategy& strategy, std::int64_t batch);
 
@@ -30,6 +33,8 @@ class PassOrder {
   // The place, in its device's order, of the pass that an op on a micro-batch belongs to; kNone: in no pass, it runs as
   // soon as its inputs are there.
   std::int32_t place(OpId op, std::int32_t micro_batch) const;
+  // Of a forward op that runs again: it does so in the backward pass.
+  std::int32_t place_again(OpId op, std::int32_t micro_batch) const;
   // By device; empty when there are none.
   const std::vector<std::int32_t>& passes() const { return passes_; }
 
@@ -42,6 +47,7 @@ class PassOrder {
  private:
   enum Part : std::uint8_t { kForward, kInputGradient, kWeightGradient, kParts };
   PassOrder(const CompilerTables& tables, const Strategy& strategy) : tables_(tables), strategy_(strategy) {}
+  std::int32_t place(OpId op, std::int32_t micro_batch, Part part) const;
   std::int32_t& place_of(std::int32_t stage, std::int64_t micro_batch, Part part) {
     return places_[static_cast<std::size_t>((stage * strategy_.micro_batches + micro_batch) * kParts + part)];
   }

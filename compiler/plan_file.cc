@@ -169,7 +169,7 @@ class Reader {
   }
 
   void read_group(const YAML::Node& row, Strategy& strategy) const {
-    check_keys(row, "a group", {"group", "name", "shares", "gradient", "stage"});
+    check_keys(row, "a group", {"group", "name", "shares", "gradient", "stage", "recompute"});
     const std::int64_t index = integer(row, "group");
     if (index < 0 || static_cast<std::size_t>(index) >= graph_.groups.size()) {
       refuse(row["group"], "there is no group " + std::to_string(index) + "; " + graph_.name + " has groups 0 to " +
@@ -191,6 +191,11 @@ class Reader {
                                   to_string(GradientMethod::kParameterServer) + ", not " + method);
     }
     decision.gradient = *gradient;
+    if (row["recompute"]) {
+      const std::optional<Recompute> recompute = parse_recompute(text(row["recompute"]));
+      if (!recompute) refuse(row["recompute"], "recompute is none, selective or full, not " + text(row["recompute"]));
+      decision.recompute = *recompute;
+    }
     if (!row["stage"]) return;
     const std::int64_t stage = integer(row, "stage");
     if (stage < 0 || static_cast<std::size_t>(stage) >= graph_.groups.size()) {
@@ -250,6 +255,7 @@ std::string plan_to_yaml(const PlanFile& plan, const Graph& graph, const Cluster
     }
     text += "}, gradient: " + to_string(decision.gradient);
     if (decision.stage > 0) text += ", stage: " + std::to_string(decision.stage);
+    if (decision.recompute != Recompute::kNone) text += ", recompute: " + to_string(decision.recompute);
     text += "}\n";
   }
   return text;

@@ -183,6 +183,7 @@ proto::Strategy to_proto(const Strategy& strategy) {
     }
     group->set_gradient(static_cast<std::uint32_t>(decision.gradient));
     group->set_stage(decision.stage);
+    group->set_recompute(static_cast<std::uint32_t>(decision.recompute));
   }
   message.set_bucket_bytes(strategy.bucket.value);
   message.set_micro_batches(strategy.micro_batches);
@@ -204,6 +205,10 @@ Strategy strategy_from_proto(const proto::Strategy& message) {
     }
     decision.gradient = static_cast<GradientMethod>(group.gradient());
     decision.stage = group.stage();
+    if (group.recompute() > static_cast<std::uint32_t>(Recompute::kFull)) {
+      refuse("the strategy has a way to recompute " + std::to_string(group.recompute()));
+    }
+    decision.recompute = static_cast<Recompute>(group.recompute());
     strategy.groups.push_back(std::move(decision));
   }
   strategy.bucket = Bytes(message.bucket_bytes());

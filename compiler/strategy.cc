@@ -1,6 +1,7 @@
 #include "compiler/strategy.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -13,6 +14,18 @@ std::string to_string(GradientMethod method) {
 std::optional<GradientMethod> parse_gradient_method(std::string_view text) {
   for (const GradientMethod method : {GradientMethod::kAllReduce, GradientMethod::kParameterServer}) {
     if (text == to_string(method)) return method;
+  }
+  return std::nullopt;
+}
+
+std::string to_string(Recompute recompute) {
+  static constexpr std::array kNames = {"none", "selective", "full"};
+  return kNames[static_cast<std::size_t>(recompute)];
+}
+
+std::optional<Recompute> parse_recompute(std::string_view text) {
+  for (const Recompute one : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    if (text == to_string(one)) return one;
   }
   return std::nullopt;
 }

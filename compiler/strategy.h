@@ -17,6 +17,17 @@ enum class GradientMethod : std::uint8_t { kAllReduce = 0, kParameterServer = 1 
 std::string to_string(GradientMethod method);                                       // "all-reduce", "parameter-server"
 std::optional<GradientMethod> parse_gradient_method(std::string_view text);         // nothing when it is neither
 
+// What a group's forward ops keep for their backward pass. What it takes from other groups, and what others need of it,
+// stays in any case; ops that draw random numbers or write state never run twice.
+enum class Recompute : std::uint8_t {  // numbers reach disk
+  kNone = 0,                           // all that is needed
+  kSelective =
+      1,      // what matrix products, convolutions and attention make; the others run again before the backward ops
+  kFull = 2,  // nothing: all run again (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016)
+};
+std::string to_string(Recompute recompute);  // "none", "selective", "full"
+std::optional<Recompute> parse_recompute(std::string_view text);
+
 struct Share {
   DeviceIndex device = 0;
   double weight = 1.0;  // of the batch, relative to the other shares of the group; > 0
@@ -27,6 +38,7 @@ struct GroupDecision {
   std::vector<Share> shares;  // distinct devices, ascending; one: the whole batch there
   GradientMethod gradient = GradientMethod::kAllReduce;
   std::int32_t stage = 0;  // of the pipeline: nothing flows from a later one to an earlier one in the forward pass
+  Recompute recompute = Recompute::kNone;
   bool operator==(const GroupDecision&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/op_knowledge.h"
 
 namespace motley {
 namespace {
@@ -65,9 +66,26 @@ void fill_tensors(const Graph& graph, std::vector<TensorInfo>& infos) {
   }
 }
 
+bool is_cheap(const Op& op) {
+  switch (facts_of(op.target).work) {
+    case WorkRule::kContraction:
+    case WorkRule::kConvolution:
+    case WorkRule::kTransposedConvolution:
+    case WorkRule::kAttention:
+    case WorkRule::kRecurrent:
+      return false;
+    default:
+      return true;
+  }
+}
+
 OpInfo op_info(const Graph& graph, const Op& op, std::vector<TensorInfo>& infos) {
   OpInfo info;
-  if (op.kind == OpKind::kForward) info.completed = op.completes;
+  if (op.kind == OpKind::kForward) {
+    info.completed = op.completes;
+    info.repeatable = !op.random && op.writes.empty();
+    info.cheap = is_cheap(op);
+  }
   if (!op.is_backward()) return info;
   info.gradients = static_cast<std::int32_t>(op.gradient_outputs.size());
   const Op& forward = graph.ops[static_cast<std::size_t>(op.forward)];
@@ -164,7 +182,11 @@ TensorId mark_early(const Graph& graph, const std::vector<TensorInfo>& infos, st
         open.insert(open.end(), producer.inputs.begin(), producer.inputs.end());
       }
       if (!early) late = op.inputs[static_cast<std::size_t>(place)];
-      for (OpId id : below) ops[static_cast<std::size_t>(id)].early |= early;
+      for (OpId id : below) {
+        OpInfo& info = ops[static_cast<std::size_t>(id)];
+        info.early |= early;
+        info.repeatable &= !early;
+      }
     }
   }
   return late;

@@ -27,8 +27,10 @@ struct TensorInfo {
 };
 
 struct OpInfo {
-  bool early = false;  // forward, from the model's inputs alone, and a completed value rests on it: runs for all
-                       // micro-batches before all else
+  bool early = false;       // forward, from the model's inputs alone, and a completed value rests on it: runs for all
+                            // micro-batches before all else
+  bool repeatable = false;  // forward: gives the same again
+  bool cheap = false;       // forward: no matrix product, convolution, attention or recurrence
   std::int32_t gradients = 0;           // backward: so many leading inputs are gradients
   std::vector<std::int32_t> completed;  // places in `inputs` that take the completed value
 };

@@ -36,6 +36,7 @@ struct ExecutorOptions {
 struct RunOptions {
   std::int32_t micro_batch = 0;  // forward contexts are kept by op and micro-batch
   bool keep_context = false;     // a backward op leaves the context for further runs of it (to measure or check)
+  bool runs_again = false;       // a forward op leaves no context: it will run once more before its backward ops
 };
 
 struct DeviceMemoryUse {

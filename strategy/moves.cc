@@ -51,6 +51,7 @@ std::uint64_t fingerprint(const Strategy& strategy) {
   for (const GroupDecision& decision : strategy.groups) {
     add(decision.shares.size());
     if (strategy.micro_batches > 1) add(static_cast<std::uint64_t>(decision.stage));
+    add(static_cast<std::uint64_t>(decision.recompute));
     if (decision.shares.size() > 1) add(static_cast<std::uint64_t>(decision.gradient));
     for (const Share& share : decision.shares) {
       add(static_cast<std::uint64_t>(share.device));
@@ -238,7 +239,15 @@ std::int64_t Moves::possible(const Strategy& strategy, std::int64_t micro_batche
 // More or fewer micro-batches, another schedule, another cut, or two stages that change places on the devices.
 Strategy Moves::propose_pipeline(Strategy strategy, Random& random) const {
   constexpr std::array kSchedules = {"1f1b", "zb-h1", "zb-h2", "gpipe", "graphpipe"};
-  switch (below(8, random)) {
+  switch (below(9, random)) {
+    case 8: {
+      const std::int32_t stage = strategy.groups[below(order_.size(), random)].stage;
+      const auto recompute = static_cast<Recompute>(below(3, random));
+      for (GroupDecision& group : strategy.groups) {
+        if (group.stage == stage) group.recompute = recompute;
+      }
+      return strategy;
+    }
     case 0:
       strategy.micro_batches =
           possible(strategy, one_in(2, random) ? strategy.micro_batches * 2 : strategy.micro_batches / 2);
@@ -280,7 +289,12 @@ Strategy Moves::propose(const Evaluation& from, Random& random) const {
   Strategy strategy = from.strategy;
   const auto staged = [](const GroupDecision& group) { return group.stage > 0; };
   if (std::ranges::any_of(strategy.groups, staged)) return propose_pipeline(std::move(strategy), random);
-  switch (below(13, random)) {
+  switch (below(14, random)) {
+    case 13: {
+      const auto recompute = static_cast<Recompute>(below(3, random));
+      for (const GroupId group : scope(strategy.groups, random)) strategy.groups[group].recompute = recompute;
+      return strategy;
+    }
     case 12:
       strategy.micro_batches =
           possible(strategy, one_in(2, random) ? strategy.micro_batches * 2 : strategy.micro_batches / 2);

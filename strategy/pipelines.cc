@@ -16,7 +16,10 @@ namespace motley {
 namespace {
 
 constexpr std::int64_t kMostMicroBatches = 64;
-constexpr std::size_t kStarts = 12;
+constexpr std::size_t kStarts = 8;  // of each of the next
+// Of a device's memory, for what the sums of this search count. The rest, if any, is for workspaces, buffers of
+// messages and what the allocator loses; the simulation tells how much that is.
+constexpr double kFilled[] = {1, 0.8};
 constexpr std::int32_t kMostStages = 16;
 constexpr std::size_t kMostCounts = 128;   // of how many devices of each kind are taken
 constexpr std::size_t kMostDevices = 256;  // beyond, a pipeline takes too long to simulate for a search
@@ -93,6 +96,7 @@ std::vector<Kind> kinds_of(const Evaluator& evaluator) {
 struct Stage {
   std::size_t begin = 0, end = 0;  // places in the chain
   std::size_t kind = 0, width = 0;
+  Recompute recompute = Recompute::kNone;
 };
 
 struct Candidate {
@@ -105,8 +109,8 @@ struct Candidate {
 class StageSearch {
  public:
   StageSearch(const Evaluator& evaluator, const Chain& chain, const std::vector<Kind>& kinds,
-              std::int64_t micro_batches)
-      : evaluator_(evaluator), chain_(chain), kinds_(kinds), micro_batches_(micro_batches) {
+              std::int64_t micro_batches, double filled)
+      : evaluator_(evaluator), chain_(chain), kinds_(kinds), micro_batches_(micro_batches), filled_(filled) {
     const std::int64_t samples = std::max<std::int64_t>(1, evaluator.batch() / micro_batches);
     add_work(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), samples));
     choose_cuts(chain.crossing(samples));
@@ -152,6 +156,7 @@ class StageSearch {
     std::int32_t kind = kNone;  // of the first of them, with its units and end
     std::int32_t units = 0;
     std::int32_t end = 0;
+    Recompute recompute = Recompute::kNone;
     bool reached() const { return longest < std::numeric_limits<double>::infinity(); }
   };
   double seconds(const State& state) const {
@@ -160,16 +165,20 @@ class StageSearch {
 
   void add_work(const std::vector<GroupWork>& work) {
     seconds_.assign(kinds_.size(), std::vector<double>(chain_.size() + 1, 0));
+    forward_ = seconds_;
     state_.assign(chain_.size() + 1, 0);
-    parameters_ = kept_ = state_;
+    parameters_ = kept_ = handed_ = state_;
     for (std::size_t i = 0; i < chain_.size(); ++i) {
       const GroupWork& group = work[chain_.group(i)];
       for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-        seconds_[kind][i + 1] = seconds_[kind][i] + group.seconds[kinds_[kind].devices.front()];
+        const DeviceIndex device = kinds_[kind].devices.front();
+        seconds_[kind][i + 1] = seconds_[kind][i] + group.seconds[device];
+        forward_[kind][i + 1] = forward_[kind][i] + group.forward_seconds[device];
       }
       state_[i + 1] = state_[i] + static_cast<double>(group.state_bytes);
       parameters_[i + 1] = parameters_[i] + static_cast<double>(group.parameter_bytes);
       kept_[i + 1] = kept_[i] + static_cast<double>(group.kept_bytes);
+      handed_[i + 1] = handed_[i] + static_cast<double>(group.handed_bytes);
     }
   }
 
@@ -225,16 +234,27 @@ class StageSearch {
     const double away = state.kind == kNone ? 0 : crossing_[cuts_[end]] / wide * second_per_byte(kind, state.kind);
     for (std::size_t begin = end; begin-- > 0;) {
       const auto between = [&](const std::vector<double>& sums) { return sums[cuts_[end]] - sums[cuts_[begin]]; };
-      const double bytes = between(state_) + between(kept_) / wide * held;
-      if (bytes > kinds_[kind].memory) return;  // longer stages need more
+      // What does not fit is made again: each group keeps what it hands on, and one at a time all the rest.
+      Recompute recompute = Recompute::kNone;
+      double seconds = between(seconds_[kind]);
+      const double memory = filled_ * kinds_[kind].memory;
+      if (between(state_) + between(kept_) / wide * held > memory) {
+        recompute = Recompute::kFull;
+        seconds += between(forward_[kind]);
+        if (between(state_) + between(handed_) / wide * held > memory) return;  // longer ones need more
+      }
       const double reduce = 2 * (wide - 1) / wide * between(parameters_) * second_per_byte(kind, kind);
-      const double work = between(seconds_[kind]) / wide;
+      const double work = seconds / wide;
       const double longest = std::max({state.longest, work + reduce / static_cast<double>(micro_batches_), away});
       const double sum = state.sum + work + 2 * away;
       State& next = states[k + 1][with(counts, kind, units) * places + begin];
       if (std::tie(longest, sum) < std::tie(next.longest, next.sum)) {
-        next = {longest, sum, static_cast<std::int32_t>(kind), static_cast<std::int32_t>(units),
-                static_cast<std::int32_t>(end)};
+        next = {longest,
+                sum,
+                static_cast<std::int32_t>(kind),
+                static_cast<std::int32_t>(units),
+                static_cast<std::int32_t>(end),
+                recompute};
       }
     }
   }
@@ -252,7 +272,7 @@ class StageSearch {
       const State& state = states[k][counts * places + begin];
       const auto kind = static_cast<std::size_t>(state.kind), units = static_cast<std::size_t>(state.units);
       const auto end = static_cast<std::size_t>(state.end);
-      candidate.stages.push_back({cuts_[begin], cuts_[end], kind, units * kinds_[kind].unit});
+      candidate.stages.push_back({cuts_[begin], cuts_[end], kind, units * kinds_[kind].unit, state.recompute});
       counts -= with(0, kind, units);
       begin = end;
     }
@@ -263,8 +283,10 @@ class StageSearch {
   const Chain& chain_;
   const std::vector<Kind>& kinds_;
   std::int64_t micro_batches_, samples_ = 1;
+  double filled_;
   std::vector<std::vector<double>> seconds_;  // by kind, of the groups before a place; of one micro-batch, as the next
-  std::vector<double> state_, parameters_, kept_;  // bytes, likewise
+  std::vector<std::vector<double>> forward_;  // likewise
+  std::vector<double> state_, parameters_, kept_, handed_;  // bytes, likewise
   std::vector<double> crossing_;
   std::vector<std::size_t> cuts_;
   std::vector<std::size_t> radix_;
@@ -272,15 +294,15 @@ class StageSearch {
 };
 
 Strategy strategy_of(const Candidate& candidate, const Evaluator& evaluator, const Chain& chain,
-                     const std::vector<Kind>& kinds, const std::string& schedule) {
+                     const std::vector<Kind>& kinds) {
   Strategy strategy = uniform_strategy("search", evaluator.graph(), {});
   strategy.micro_batches = candidate.micro_batches;
-  strategy.schedule = schedule;
   std::vector<std::size_t> taken(kinds.size(), 0);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     const Stage& stage = candidate.stages[s];
     GroupDecision decision;
     decision.stage = static_cast<std::int32_t>(s);
+    decision.recompute = stage.recompute;
     for (std::size_t i = 0; i < stage.width; ++i) {
       decision.shares.push_back({kinds[stage.kind].devices[taken[stage.kind]++], 1.0});
     }
@@ -337,18 +359,22 @@ std::vector<Strategy> pipeline_starts(const Evaluator& evaluator) {
   if (devices < 2 || devices > kMostDevices) return {};
   const Chain chain(evaluator.graph());
   const std::vector<Kind> kinds = kinds_of(evaluator);
-  std::vector<Candidate> candidates;
-  for (std::int64_t m = 2; m <= std::min(kMostMicroBatches, evaluator.batch()); m *= 2) {
-    std::vector<Candidate> found = StageSearch(evaluator, chain, kinds, m).run();
-    std::move(found.begin(), found.end(), std::back_inserter(candidates));
-  }
-  std::ranges::stable_sort(candidates, {}, &Candidate::seconds);
-  if (candidates.size() > kStarts) candidates.resize(kStarts);
   std::vector<Strategy> starts;
-  for (const Candidate& candidate : candidates) {
-    for (const char* schedule : {"1f1b", "zb-h1"}) {
-      starts.push_back(strategy_of(candidate, evaluator, chain, kinds, schedule));
+  for (const double filled : kFilled) {
+    std::vector<Candidate> candidates;
+    for (std::int64_t m = 2; m <= std::min(kMostMicroBatches, evaluator.batch()); m *= 2) {
+      std::vector<Candidate> found = StageSearch(evaluator, chain, kinds, m, filled).run();
+      std::move(found.begin(), found.end(), std::back_inserter(candidates));
     }
+    std::ranges::stable_sort(candidates, {}, &Candidate::seconds);
+    if (candidates.size() > kStarts) candidates.resize(kStarts);
+    // The best ones of each come first, for a search that has little time.
+    std::vector<Strategy> mixed;
+    for (std::size_t i = 0; i < std::max(candidates.size(), starts.size()); ++i) {
+      if (i < starts.size()) mixed.push_back(starts[i]);
+      if (i < candidates.size()) mixed.push_back(strategy_of(candidates[i], evaluator, chain, kinds));
+    }
+    starts = std::move(mixed);
   }
   return starts;
 }

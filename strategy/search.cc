@@ -53,6 +53,7 @@ class Search {
 
   SearchResult run() {
     judge_baselines();
+    judge_new(pipeline_starts(evaluator_));
     std::vector<Evaluation> uniform = judge_new(data_parallel_starts(evaluator_, work_));
     for (const Evaluation& known : result_.baselines) {
       if (!known.strategy.name.starts_with("cp-")) continue;
@@ -63,7 +64,6 @@ class Search {
     // Moving heavy parameters out of the way may make another set of devices the best.
     for (const Evaluation& start : starts) judge_new(parameter_heavy_starts(evaluator_, work_, start.strategy));
     judge_new(cut_starts(evaluator_, sides(starts)));
-    judge_new(pipeline_starts(evaluator_));
     anneal();
     result_.best.strategy.name = "search";
     result_.alternatives = alternatives_.take();

@@ -10,7 +10,10 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
                                   std::int64_t batch) {
   const auto devices = static_cast<DeviceIndex>(cluster.devices.size());
   std::vector<GroupWork> work(graph.groups.size());
-  for (GroupWork& group : work) group.seconds.assign(devices, 0);
+  for (GroupWork& group : work) {
+    group.seconds.assign(devices, 0);
+    group.forward_seconds.assign(devices, 0);
+  }
   std::map<std::int32_t, DeviceIndex> first_of_class;
   std::vector<DeviceIndex> first_alike;  // the first device that costs the same
   first_alike.reserve(cluster.devices.size());
@@ -37,6 +40,7 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
       if (like == device) alike[device] = costs.op(static_cast<OpId>(o), device, batch);
       const OpCost& cost = alike[like];
       group.seconds[device] += cost.time.value;
+      if (op.kind == OpKind::kForward) group.forward_seconds[device] += cost.time.value;
       kept = std::max(kept, cost.kept.value);
     }
     if (op.kind != OpKind::kForward) continue;
@@ -47,6 +51,10 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
       const std::int64_t bytes = graph.tensors[output].bytes(batch).value;
       group.activation_bytes += bytes;
       if (saved[output] != 0) group.kept_bytes += bytes;
+      const auto elsewhere = [&](OpId user) {
+        return graph.ops[user].kind == OpKind::kForward && graph.ops[user].group != op.group;
+      };
+      if (std::ranges::any_of(graph.consumers[output], elsewhere)) group.handed_bytes += bytes;
     }
     for (TensorId written : op.writes) group.state_bytes += graph.tensors[written].bytes(batch).value;
   }

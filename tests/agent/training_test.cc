@@ -212,6 +212,20 @@ TEST_F(TrainingTest, FollowsPyTorchInPipelines) {
   EXPECT_LT(difference(train(deploy_pipeline(2, {on({{0, 3}, {1, 1}}, kServer)}, 2, "1f1b"))), 1e-4);
 }
 
+TEST_F(TrainingTest, FollowsPyTorchWhereLittleIsKept) {
+  open("gpt2", OptimizerOptions::Kind::kAdamW);
+  const auto keeping = [](GroupDecision decision, Recompute recompute) {
+    decision.recompute = recompute;
+    return decision;
+  };
+  EXPECT_LT(difference(train(deploy(1, {keeping(on({{0}}), Recompute::kFull)}))), 1e-4) << "full";
+  EXPECT_LT(difference(train(deploy(1, {keeping(on({{0}}), Recompute::kSelective)}))), 1e-4) << "selective";
+  EXPECT_LT(difference(train(deploy_pipeline(
+                2, {keeping(on({{0}}), Recompute::kFull), keeping(on({{1}}), Recompute::kSelective)}, 4, "zb-h1"))),
+            1e-4)
+      << "a pipeline";
+}
+
 TEST_F(TrainingTest, SavesTheModelsOwnWeights) {
   open("gpt2", kSgd);
   const Outcome outcome = train(deploy(2, {on({{0}, {1}}), on({{1}})}));

@@ -342,6 +342,33 @@ TEST_F(CompileTest, GradientsOfMicroBatchesAreSummedInPlace) {
             2);
 }
 
+// Layer 0 keeps nothing: it runs again once its gradient is there. What layer 1 needs of it is not made twice for that.
+TEST_F(CompileTest, WhatIsNotKeptIsMadeAgain) {
+  GroupDecision forgets = on({{0, 1}});
+  forgets.recompute = Recompute::kFull;
+  compile_chain({}, {forgets, on({{0, 1}})});
+  std::vector<std::string> ran;
+  for (const Instruction* run : all(0, InstructionKind::kCompute)) ran.push_back(graph_.ops[run->op].name);
+  const auto count = [&](const std::string& name) { return std::ranges::count(ran, name); };
+  EXPECT_EQ(count("l0.linear"), 2);
+  EXPECT_EQ(count("l0.relu"), 2);
+  EXPECT_EQ(count("l1.linear"), 1);
+  const auto last = [&](const std::string& name) { return ran.rend() - std::find(ran.rbegin(), ran.rend(), name); };
+  EXPECT_LT(last("l1.linear.dx"), last("l0.linear"));
+  EXPECT_LT(last("l0.relu"), last("l0.relu.dx"));
+}
+
+// A matrix product's output stays; what follows it is made again.
+TEST_F(CompileTest, SelectiveRecomputationKeepsMatrixProducts) {
+  GroupDecision forgets = on({{0, 1}});
+  forgets.recompute = Recompute::kSelective;
+  compile_chain({}, {forgets, on({{0, 1}})});
+  std::map<std::string, int> runs;
+  for (const Instruction* run : all(0, InstructionKind::kCompute)) ++runs[graph_.ops[run->op].name];
+  EXPECT_EQ(runs["l0.linear"], 1);
+  EXPECT_EQ(runs["l0.relu"], 2);
+}
+
 TEST_F(CompileTest, SaysWhyABatchCannotBeDivided) {
   graph_ = support::chain_graph({});
   strategy_.groups = {on({{0, 1}, {1, 1}}), on({{0, 1}, {1, 1}})};

@@ -51,6 +51,7 @@ class OracleTest : public testing::TestWithParam<ChainOptions> {
         if (random() % 2) decision.shares.push_back({device, 1.0 + static_cast<double>(random() % 4)});
       }
       if (decision.shares.empty()) decision.shares = {{static_cast<DeviceIndex>(random() % kDevices), 1.0}};
+      decision.recompute = static_cast<Recompute>(random() % 3);
       const bool repeat = g > 0 && random() % 3 == 0;
       strategy.groups.push_back(repeat ? strategy.groups.back() : decision);
     }
