@@ -16,7 +16,6 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")  # no display is needed
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "motley"})  # small files, the same each time
 from matplotlib import pyplot
 from matplotlib.patches import Patch
 
@@ -95,7 +94,7 @@ def draw(trace: dict[str, Any], output: Path) -> None:
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     figure.tight_layout()
-    figure.savefig(output, metadata={"Date": None} if output.suffix == ".svg" else None)
+    figure.savefig(output)
 
 
 def main() -> None:
