@@ -19,7 +19,7 @@ Database::Database(std::string path, const Format& format) : path_(std::move(pat
     if (code != SQLITE_OK) fail(code);
     sqlite3_busy_timeout(db_, kBusyMilliseconds);
     create_or_check(format);
-    execute("PRAGMA journal_mode = WAL");
+    use_write_ahead_log();
     execute("PRAGMA synchronous = NORMAL");
   } catch (...) {
     sqlite3_close(db_);
@@ -28,6 +28,17 @@ Database::Database(std::string path, const Format& format) : path_(std::move(pat
 }
 
 Database::~Database() { sqlite3_close(db_); }
+
+// The change of mode, alone of all statements, does not wait for others that have the file open: so it is tried again.
+void Database::use_write_ahead_log() {
+  constexpr int kPause = 10;  // milliseconds
+  int code = SQLITE_BUSY;
+  for (int waited = 0; code == SQLITE_BUSY && waited < kBusyMilliseconds; waited += kPause) {
+    if (waited > 0) sqlite3_sleep(kPause);
+    code = sqlite3_exec(db_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+  }
+  if (code != SQLITE_OK) fail(code);
+}
 
 // Within a transaction, so that of two processes that open a new file one makes the tables and the other finds them.
 void Database::create_or_check(const Format& format) {

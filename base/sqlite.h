@@ -39,6 +39,7 @@ class Database {
  private:
   friend class Statement;
   void create_or_check(const Format& format);
+  void use_write_ahead_log();
   std::int64_t number(const char* sql);
   [[noreturn]] void fail(int code) const;
 

@@ -96,6 +96,15 @@ TEST_F(ProfileStoreTest, KeepsLinks) {
   EXPECT_THAT(store.links(), SizeIs(3));
 }
 
+TEST_F(ProfileStoreTest, ManyMakeANewFileAtOnce) {
+  for (int round = 0; round < 30; ++round) {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] { EXPECT_NO_THROW(ProfileStore(file() + std::to_string(round))); });
+    }
+  }
+}
+
 TEST_F(ProfileStoreTest, ManyReadAndWriteAtOnce) {
   constexpr int kWriters = 4;
   constexpr int kBatches = 25;
