@@ -1,5 +1,7 @@
 #include "base/control_group.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -72,6 +74,13 @@ Bytes granted_memory(const std::string& root) {
     if (limit > 0) least = std::min(least, limit);
   });
   return Bytes(least);
+}
+
+ProcessMemory process_memory() {
+  std::int64_t total = 0, resident = 0, of_files = 0;  // pages
+  std::ifstream("/proc/self/statm") >> total >> resident >> of_files;
+  const std::int64_t page = sysconf(_SC_PAGESIZE);
+  return {Bytes(resident * page), Bytes((resident - of_files) * page)};
 }
 
 double granted_share(int threads) { return std::min(1.0, granted_cores() / threads); }

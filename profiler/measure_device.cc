@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -31,14 +29,6 @@ double pass_seconds(Executor& executor, Stopwatch& stopwatch, std::int64_t float
     seconds.push_back(stopwatch.stop().value);
   }
   return median(seconds);
-}
-
-Bytes resident() {
-  std::ifstream statm("/proc/self/statm");
-  std::int64_t total = 0;
-  std::int64_t pages = 0;
-  statm >> total >> pages;
-  return Bytes(pages * sysconf(_SC_PAGESIZE));
 }
 
 std::string processor_name() {
@@ -75,7 +65,7 @@ DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerp
   costs.pass = Seconds(small / emulated_speed);
   costs.pass_rate = BytesPerSecond(kFloat * (kLarge - kSmall) / std::max(large - small, 1e-9) * emulated_speed);
   executor->release_cached_memory();
-  costs.context = device == "cpu" ? resident() : kind.context;
+  costs.context = device == "cpu" ? process_memory().resident : kind.context;
   return costs;
 }
 

@@ -7,9 +7,11 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <vector>
 
+#include "base/control_group.h"
 #include "runtime/block_sizes.h"
 
 namespace motley {
@@ -56,6 +58,7 @@ class CpuAllocator : public c10::Allocator {
     peak_ = allocated_.load();
     resident_peak_ = resident_.load();
   }
+  void limit(Bytes of_process) { limit_ = of_process.value; }
   void release_cached() {
     std::lock_guard lock(mutex_);
     for (std::vector<void*>& blocks : unused_) {
@@ -90,14 +93,19 @@ class CpuAllocator : public c10::Allocator {
       }
     }
     const std::size_t bytes = block_bytes(size_class) + sizeof(Header);
-    void* block = from_system(bytes);
+    void* block = within_limit(bytes) ? from_system(bytes) : nullptr;
     if (block == nullptr) {
       release_cached();
-      block = from_system(bytes);
+      if (within_limit(bytes)) block = from_system(bytes);
     }
     TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, "the system has no ", bytes, " bytes of memory left");
     static_cast<Header*>(block)->resident = 0;
     return block;
+  }
+  bool within_limit(std::size_t bytes) const {
+    constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t limit = limit_.load(std::memory_order_relaxed);
+    return limit == kNone || process_memory().own.value + static_cast<std::int64_t>(bytes) <= limit;
   }
   static void* from_system(std::size_t bytes) {
     const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
@@ -120,6 +128,7 @@ class CpuAllocator : public c10::Allocator {
   std::atomic<std::int64_t> peak_ = 0;
   std::atomic<std::int64_t> resident_ = 0;
   std::atomic<std::int64_t> resident_peak_ = 0;
+  std::atomic<std::int64_t> limit_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace
@@ -134,5 +143,6 @@ void install_cpu_allocator() {
 CpuMemoryCount cpu_memory() { return CpuAllocator::instance().memory(); }
 void reset_cpu_memory_peak() { CpuAllocator::instance().reset_peak(); }
 void release_cached_cpu_memory() { CpuAllocator::instance().release_cached(); }
+void limit_cpu_memory(Bytes of_process) { CpuAllocator::instance().limit(of_process); }
 
 }  // namespace motley

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "base/units.h"
+
 namespace motley {
 
 struct CpuMemoryCount {
@@ -21,5 +23,8 @@ void install_cpu_allocator();  // the first call does it; tensors made before ke
 CpuMemoryCount cpu_memory();
 void reset_cpu_memory_peak();
 void release_cached_cpu_memory();  // returns unused blocks to the system
+// What would make the process larger than that fails, as on an accelerator whose memory is full: where a control group
+// limits memory, the kernel would end the process without a word.
+void limit_cpu_memory(Bytes of_process);
 
 }  // namespace motley

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/control_group.h"
 #include "base/error.h"
 #include "runtime/cpu_allocator.h"
 
@@ -32,7 +33,10 @@ Bytes process_peak() {
 
 class CpuBackend : public DeviceBackend {
  public:
-  CpuBackend() { install_cpu_allocator(); }
+  CpuBackend() {
+    install_cpu_allocator();
+    limit_cpu_memory(granted_memory());
+  }
 
   void* compute_stream() override { return nullptr; }
   EventHandle record() override { return nullptr; }
