@@ -149,7 +149,8 @@ class Reader {
   }
 
   std::string schedule(const YAML::Node& node) const {
-    const std::vector<std::string> names = schedule_names();
+    std::vector<std::string> names = schedule_names();
+    names.emplace_back(kAutoSchedule);
     if (std::find(names.begin(), names.end(), text(node)) == names.end()) {
       refuse(node,
              "there is no schedule " + text(node) + did_you_mean(text(node), names) + "; there are" + joined(names));

@@ -42,6 +42,10 @@ struct GroupDecision {
   bool operator==(const GroupDecision&) const = default;
 };
 
+// Strategy::schedule: the best for these stages and micro-batches. Who judges strategies chooses it (Evaluator); the
+// compiler takes no such strategy.
+inline constexpr const char* kAutoSchedule = "auto";
+
 struct Strategy {
   std::string name;                   // "ev-ar", "mp:big/0", "search"
   std::vector<GroupDecision> groups;  // one per Graph::groups

@@ -108,6 +108,7 @@ void check_strategy_name(const std::string& name, const std::vector<std::string>
   if (devices.empty() && name.starts_with("mp:")) return;
   std::vector<std::string> names = names_on(devices);
   for (const std::string& schedule : schedule_names()) names.push_back("pp:" + schedule);
+  names.push_back(std::string("pp:") + kAutoSchedule);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   throw Error(ErrorKind::kInvalidInput,
               "unknown strategy \"" + name + "\"" + did_you_mean(name, names) +

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "compiler/schedule/schedule.h"
 #include "strategy/baselines.h"
 
 namespace motley {
@@ -38,7 +39,18 @@ void check_batch(const Graph& graph, std::int64_t batch) {
 Evaluator::Evaluator(const Graph& graph, const Cluster& cluster, const CostModel& costs, std::int64_t batch)
     : graph_(graph), cluster_(cluster), costs_(costs), batch_(batch), compiler_(graph, cluster, costs) {}
 
+Evaluation Evaluator::with_best_schedule(Strategy strategy) const {
+  std::optional<Evaluation> best;
+  for (std::string& schedule : schedule_names()) {
+    strategy.schedule = std::move(schedule);
+    Evaluation one = evaluate(strategy);
+    if (!best || better(one, *best)) best = std::move(one);
+  }
+  return std::move(*best);
+}
+
 Evaluation Evaluator::evaluate(const Strategy& strategy) const {
+  if (strategy.schedule == kAutoSchedule) return with_best_schedule(strategy);
   Evaluation evaluation;
   evaluation.strategy = strategy;
   auto compiled = compiler_.compile(strategy, batch_, Folding::kTwins);

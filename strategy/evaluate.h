@@ -35,7 +35,8 @@ class Evaluator {
  public:
   Evaluator(const Graph& graph, const Cluster& cluster, const CostModel& costs, std::int64_t batch);
 
-  // Throws Error(kInvalidInput) when the strategy does not fit the graph or the cluster.
+  // Throws Error(kInvalidInput) when the strategy does not fit the graph or the cluster. The schedule kAutoSchedule is
+  // the best of all, which the evaluation's strategy names.
   Evaluation evaluate(const Strategy& strategy) const;
   // By its name (strategy/baselines.h).
   Evaluation evaluate_baseline(const std::string& name) const;
@@ -49,6 +50,8 @@ class Evaluator {
   const Graph& graph_;
   const Cluster& cluster_;
   const CostModel& costs_;
+  Evaluation with_best_schedule(Strategy strategy) const;
+
   std::int64_t batch_;
   Compiler compiler_;
 };

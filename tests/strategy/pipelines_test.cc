@@ -98,6 +98,19 @@ TEST(PipelinesTest, StagesKeepWithinMemory) {
   }
 }
 
+TEST(PipelinesTest, AutoIsTheFastestSchedule) {
+  const Setting setting({.layers = 9, .width = 8}, {1, 0.5, 0.25}, BytesPerSecond(1e6), 24);
+  const Evaluator evaluator = setting.evaluator();
+  const Evaluation found = evaluator.evaluate_baseline("pp:auto");
+  double least = std::numeric_limits<double>::infinity();
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2", "chimera", "graphpipe"}) {
+    const Evaluation one = evaluator.evaluate_baseline(std::string("pp:") + schedule);
+    least = std::min(least, one.simulation.iteration.value);
+  }
+  EXPECT_EQ(found.simulation.iteration.value, least);
+  EXPECT_NE(found.strategy.schedule, "auto");
+}
+
 TEST(PipelinesTest, OneDeviceHasNone) {
   EXPECT_TRUE(pipeline_starts(Setting({.layers = 4}, {1}, kFast, 8).evaluator()).empty());
 }
