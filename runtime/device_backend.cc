@@ -35,7 +35,9 @@ class CpuBackend : public DeviceBackend {
  public:
   CpuBackend() {
     install_cpu_allocator();
-    limit_cpu_memory(granted_memory());
+    // The rest is for what no tensor has: copies on their way, buffers of libraries and of the kernel.
+    constexpr std::int64_t kTensorsPercent = 90;
+    limit_cpu_memory(Bytes(granted_memory().value / 100 * kTensorsPercent));
   }
 
   void* compute_stream() override { return nullptr; }
