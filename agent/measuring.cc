@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/dispatch_time.h"
+#include "agent/message_pause.h"
 #include "base/control_group.h"
 #include "graph/serialize.h"
 #include "profiler/measure.h"
@@ -81,10 +82,14 @@ void run_link_probe(const proto::DeviceDescription& device, const proto::LinkTas
   options.timeout = Seconds{meeting.timeout_seconds()};
   const ProbedNetwork network = probe_links(communicator, control, scratch, options);
   const double speed = emulation_of(device).speed;
+  const bool cpu = device.type() == "cpu";
   Profile profile;
   profile.fingerprint = fingerprint_of(device, speed);
-  profile.messages =
-      message_costs(network, communicator.rank(), device.type() == "cpu", profile.fingerprint.threads, speed);
+  profile.messages = message_costs(network, communicator.rank(), cpu, profile.fingerprint.threads, speed);
+  // An emulated device sleeps where a real one would compute; an accelerator leaves the cores to messages.
+  if (cpu && !emulation_of(device).shapes_compute()) {
+    profile.messages->pause = message_pause(profile.fingerprint.threads);
+  }
   proto::WorkerEvent own;
   *own.mutable_profile() = to_message(profile);
   sink(own);

@@ -204,8 +204,10 @@ class CostTableBuilder {
     for (const Measured& other : others) {
       if (!other.messages) continue;
       const double quotient = kind.message / nominal(other.kind).message;
-      return {other.messages->overhead * quotient, other.messages->work * quotient,
-              other.messages->work_per_byte * quotient};
+      // A pause is what the other's control group makes, which this device may not have.
+      return {.overhead = other.messages->overhead * quotient,
+              .work = other.messages->work * quotient,
+              .work_per_byte = other.messages->work_per_byte * quotient};
     }
     return {.overhead = kind.message};
   }

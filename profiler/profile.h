@@ -62,6 +62,9 @@ struct MessageCosts {
   // How much later than alone its compute instructions end, when it sends or receives the message meanwhile.
   Seconds work;
   Seconds work_per_byte;
+  // How much later it is seen when it arrives while the device computes: in the mean, until a thread that waits for it
+  // gets its turn on a core, be that the end of another's turn or of the pause that a CPU quota makes.
+  Seconds pause;
 
   bool delay_compute() const { return work > Seconds(0) || work_per_byte > Seconds(0); }
 };

@@ -34,6 +34,7 @@ proto::Profile to_message(const Profile& profile) {
     messages.set_overhead_seconds(profile.messages->overhead.value);
     messages.set_work_seconds(profile.messages->work.value);
     messages.set_work_seconds_per_byte(profile.messages->work_per_byte.value);
+    messages.set_pause_seconds(profile.messages->pause.value);
   }
   for (const ProfiledOp& op : profile.ops) {
     proto::ProfiledOp& row = *message.add_ops();
@@ -70,7 +71,7 @@ Profile from_message(const proto::Profile& message) {
   if (message.has_messages()) {
     const proto::MessageCosts& messages = message.messages();
     profile.messages = {Seconds(messages.overhead_seconds()), Seconds(messages.work_seconds()),
-                        Seconds(messages.work_seconds_per_byte())};
+                        Seconds(messages.work_seconds_per_byte()), Seconds(messages.pause_seconds())};
   }
   for (const proto::ProfiledOp& row : message.ops()) {
     ProfiledOp op{row.signature(), row.text(), row.dtype(), {}};

@@ -18,7 +18,7 @@ CREATE TABLE device (
   id INTEGER PRIMARY KEY, device TEXT NOT NULL, software TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
   threads INTEGER NOT NULL, torch TEXT NOT NULL, driver TEXT NOT NULL, pass_seconds REAL, pass_bytes_per_second REAL,
   context_bytes INTEGER, dispatch_seconds REAL, message_seconds REAL, message_work_seconds REAL,
-  message_work_seconds_per_byte REAL, updated INTEGER NOT NULL, UNIQUE (device, software));
+  message_work_seconds_per_byte REAL, message_pause_seconds REAL, updated INTEGER NOT NULL, UNIQUE (device, software));
 CREATE INDEX device_kind ON device (kind);
 CREATE TABLE signature (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, dtype TEXT NOT NULL, text TEXT NOT NULL);
 CREATE TABLE point (
@@ -31,7 +31,7 @@ CREATE TABLE link (
   spread REAL NOT NULL, repeats INTEGER NOT NULL, updated INTEGER NOT NULL,
   PRIMARY KEY (a, b, both_ways, bytes)) WITHOUT ROWID;
 )";
-constexpr sqlite::Format kFormat{"profile store", 0x6d6f746c, 3, kSchema};  // "motl"
+constexpr sqlite::Format kFormat{"profile store", 0x6d6f746c, 4, kSchema};  // "motl"
 
 std::int64_t id_of(Statement& insert, Statement& select, const std::string& key) {
   insert.run();
@@ -72,11 +72,12 @@ std::int64_t device_id(Database& database, const Profile& profile, std::int64_t 
   }
   if (profile.messages) {
     Statement(database,
-              "UPDATE device SET message_seconds = ?, message_work_seconds = ?, message_work_seconds_per_byte = ? "
-              "WHERE id = ?")
+              "UPDATE device SET message_seconds = ?, message_work_seconds = ?, message_work_seconds_per_byte = ?, "
+              "message_pause_seconds = ? WHERE id = ?")
         .bind(profile.messages->overhead.value)
         .bind(profile.messages->work.value)
         .bind(profile.messages->work_per_byte.value)
+        .bind(profile.messages->pause.value)
         .bind(id)
         .run();
   }
@@ -127,11 +128,11 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
   const std::lock_guard lock(mutex_);
   const std::set<std::string> wanted(signatures.begin(), signatures.end());
   std::vector<Profile> result;
-  Statement devices(
-      *database_,
-      "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, context_bytes, "
-      "pass_seconds IS NOT NULL, message_seconds, message_work_seconds, message_work_seconds_per_byte, "
-      "message_seconds IS NOT NULL, dispatch_seconds FROM device WHERE kind = ? ORDER BY updated DESC, id DESC");
+  Statement devices(*database_,
+                    "SELECT id, model, threads, torch, driver, pass_seconds, pass_bytes_per_second, context_bytes, "
+                    "pass_seconds IS NOT NULL, message_seconds, message_work_seconds, message_work_seconds_per_byte, "
+                    "message_seconds IS NOT NULL, dispatch_seconds, message_pause_seconds FROM device WHERE kind = ? "
+                    "ORDER BY updated DESC, id DESC");
   devices.bind(kind);
   Statement points(*database_,
                    "SELECT p.origin, s.hash, s.text, s.dtype, p.batch, p.seconds, p.spread, p.kept, p.workspace, "
@@ -146,7 +147,8 @@ std::vector<Profile> ProfileStore::profiles(const std::string& kind, const std::
                         Seconds(devices.real(13))};
     }
     if (devices.integer(12) != 0) {
-      profile.messages = {Seconds(devices.real(9)), Seconds(devices.real(10)), Seconds(devices.real(11))};
+      profile.messages = {Seconds(devices.real(9)), Seconds(devices.real(10)), Seconds(devices.real(11)),
+                          Seconds(devices.real(14))};
     }
     std::map<Origin, Profile> by_origin;
     points.bind(devices.integer(0));

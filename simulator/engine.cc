@@ -66,6 +66,7 @@ void Engine::start_ready() {
   std::sort(ready_.begin(), ready_.end());
   for (std::int32_t instruction : ready_) start(instruction);
   ready_.clear();
+  see_where_idle();
 }
 
 void Engine::start(std::int32_t i) {
@@ -87,8 +88,7 @@ void Engine::start(std::int32_t i) {
       push(now_ + step.seconds, Happens::kOffer, step.other);
       break;
     case Stream::kReceive:
-      exchanges_[step.other].posted = true;
-      if (exchanges_[step.other].offered) start_flow(step.other);
+      post(step.other);
       break;
     case Stream::kCollective:
       memory_.fill_bucket(i);
@@ -117,8 +117,10 @@ void Engine::happen(const Pending& event) {
       if (exchanges_[event.index].posted) start_flow(event.index);
       break;
     case Happens::kArrival:
-      exchanges_[event.index].arrived = true;
-      finish_receives(flat_.steps[flat_.transfers[event.index].receive].program);
+      come(flat_.transfers[event.index].receive);
+      break;
+    case Happens::kSeen:
+      if (std::erase(places_[flat_.steps[event.index].program].unseen, event.index) > 0) see(event.index);
       break;
     case Happens::kEntry:
       if (--gatherings_[event.index].missing == 0) start_phase(event.index);
@@ -132,10 +134,49 @@ void Engine::happen(const Pending& event) {
   }
 }
 
+void Engine::post(std::int32_t index) {
+  const Transfer& transfer = flat_.transfers[index];
+  const std::int32_t receiver = flat_.steps[transfer.receive].program;
+  Place& place = places_[receiver];
+  const auto goes_to = [&](std::int32_t other) { return flat_.steps[flat_.transfers[other].receive].program; };
+  if (flat_.on_cpu[receiver] && place.sending != kNone &&
+      goes_to(place.sending) == flat_.steps[transfer.send].program) {
+    place.told.push_back(index);
+    return;
+  }
+  exchanges_[index].posted = true;
+  if (exchanges_[index].offered) come(transfer.send);
+}
+
 void Engine::start_flow(std::int32_t index) {
   const Transfer& transfer = flat_.transfers[index];
   exchanges_[index].flow_start = now_;
+  places_[flat_.steps[transfer.send].program].sending = index;
   network_.start(Seconds(now_), transfer.route, transfer.bytes, index);
+}
+
+// What the send or receive waits for.
+void Engine::come(std::int32_t instruction) {
+  const std::int32_t program = flat_.steps[instruction].program;
+  const double pause = flat_.messages[program].pause.value;
+  if (!places_[program].computes || pause == 0) return see(instruction);
+  places_[program].unseen.push_back(instruction);
+  push(now_ + pause, Happens::kSeen, instruction);
+}
+
+void Engine::see(std::int32_t instruction) {
+  const Step& step = flat_.steps[instruction];
+  if (step.stream == Stream::kSend) return start_flow(step.other);
+  exchanges_[step.other].arrived = true;
+  finish_receives(step.program);
+}
+
+void Engine::see_where_idle() {
+  for (const std::int32_t program : stopped_) {
+    if (places_[program].computes) continue;
+    for (const std::int32_t instruction : places_[program].unseen) push(now_, Happens::kSeen, instruction);
+  }
+  stopped_.clear();
 }
 
 void Engine::finish_receives(std::int32_t program) {
@@ -190,6 +231,9 @@ void Engine::end_flow(std::int32_t key) {
     }
   }
   push(now_ + transfer.latency + flat_.steps[transfer.receive].seconds, Happens::kArrival, key);
+  Place& sender = places_[flat_.steps[transfer.send].program];
+  sender.sending = kNone;
+  for (const std::int32_t other : std::exchange(sender.told, {})) post(other);
   finish(transfer.send);
 }
 
@@ -210,7 +254,10 @@ void Engine::finish_compute(std::int32_t i) {
   }
   place.computes = false;
   place.idle_since = now_;
+  if (!place.unseen.empty()) stopped_.push_back(flat_.steps[i].program);
   finish(i);
+  for (const std::int32_t receive : place.later) set_free(receive);
+  place.later.clear();
 }
 
 void Engine::finish(std::int32_t i) {
@@ -219,6 +266,17 @@ void Engine::finish(std::int32_t i) {
   ++finished_;
   memory_.release_after(i);
   if (on_memory) on_memory(step.program, now_);
+  Place& place = places_[step.program];
+  if (step.stream == Stream::kReceive && place.computes && flat_.on_cpu[step.program]) {
+    place.later.push_back(i);
+  } else {
+    set_free(i);
+  }
+}
+
+// What waits for the instruction.
+void Engine::set_free(std::int32_t i) {
+  const Step& step = flat_.steps[i];
   if (step.next != kNone && step.stream != Stream::kReceive) waited_for(step.next);
   if (!step.awaited) return;
   for (std::int32_t later : flat_.dependents[i]) waited_for(later);

@@ -8,6 +8,13 @@
 //    and the receive ends the message overhead of its device after that.
 //  - A device posts kPostedReceives receives at a time, in order; each holds its memory from then on. They end in
 //    order; one begins, in the timeline, when it is posted and the one before it has ended.
+//  - That a receive was posted, Gloo tells the sender on the connection that carries the messages to it: after the one
+//    that is under way.
+//  - What comes over the network to a device that computes is seen its pause later (MessageCosts::pause), or once its
+//    compute stream falls idle: a message, and that a receive was posted for which a send waits. An idle device has a
+//    core's next turn and quota left; and a thread that the compute thread wakes, as to send, has its turn at once.
+//  - What a receive makes possible, a compute thread does between instructions: posting the next, or sending the value
+//    on. On a CPU it is busy with the instruction that runs; on an accelerator it only queues them.
 //  - Messages slow the compute of both ends (MessageCosts::work): when a message has left or arrived, the compute
 //    instruction that runs there ends later by the message's work, or by the part of it that fell into the time since
 //    which the compute stream has been busy. That goes for the hops of an all-reduce as well.
@@ -45,7 +52,7 @@ class Engine {
   const FlowNetwork& network() const { return network_; }
 
  private:
-  enum class Happens : std::int32_t { kEnd, kOffer, kArrival, kEntry, kFlows, kCollectiveEnd };
+  enum class Happens : std::int32_t { kEnd, kOffer, kArrival, kSeen, kEntry, kFlows, kCollectiveEnd };
   struct Pending {
     double time;
     std::int32_t index;  // an instruction; kOffer, kArrival: a transfer; kFlows, kCollectiveEnd: a collective
@@ -74,18 +81,27 @@ class Engine {
     double delay = 0;                // of the next compute instruction, by packing
     std::int32_t receiving = kNone;  // the first receive that has not ended
     double received = 0;             // when the one before it has
+    std::int32_t sending = kNone;    // the transfer whose flow runs
+    std::vector<std::int32_t> told;  // transfers to here, of which it tells their sender after that one
     bool computes = false;
     double busy_since = 0;  // the compute stream, without a gap
     double idle_since = 0;
-    double owed = 0;  // seconds that the compute instruction lost to messages
+    double owed = 0;                   // seconds that the compute instruction lost to messages
+    std::vector<std::int32_t> unseen;  // sends and receives to which something came
+    std::vector<std::int32_t> later;   // receives that ended while an instruction ran on a CPU
   };
   void start_ready();
   void start(std::int32_t instruction);
   void expect(std::int32_t instruction) const;
   void finish(std::int32_t instruction);
+  void set_free(std::int32_t instruction);
   void finish_compute(std::int32_t instruction);
   void delay_compute(std::int32_t program, double messages, double bytes, double since);
+  void post(std::int32_t transfer);
   void start_flow(std::int32_t transfer);
+  void come(std::int32_t instruction);
+  void see(std::int32_t instruction);
+  void see_where_idle();
   void finish_receives(std::int32_t program);
   void happen(const Pending& event);
   void start_phase(CollectiveId collective);
@@ -108,6 +124,7 @@ class Engine {
   std::vector<Gathering> gatherings_;  // per collective
   std::vector<Place> places_;          // per program
   std::vector<std::int32_t> ready_;
+  std::vector<std::int32_t> stopped_;  // programs with something unseen whose compute instruction has ended
 };
 
 }  // namespace motley

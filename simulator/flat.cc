@@ -41,6 +41,7 @@ class FlatBuilder {
       flat_.devices.push_back(program.device);
       const MessageCosts messages = costs_.messages(program.device);
       flat_.messages.push_back(messages);
+      flat_.on_cpu.push_back(static_cast<std::uint8_t>(cluster_.devices[program.device].is_cpu()));
       flat_.messages_delay |= messages.delay_compute();
       program_of_[program.device] = program_;
       time(program);

@@ -68,6 +68,7 @@ struct FlatDeployment {
 
   std::vector<DeviceIndex> devices;    // per program
   std::vector<MessageCosts> messages;  // per program
+  std::vector<std::uint8_t> on_cpu;    // per program: its thread runs the instructions itself, and does not queue them
   bool messages_delay = false;         // whether messages make any compute later
   std::vector<std::int32_t> first;     // per program, and one past the last: its first instruction
   std::vector<Step> steps;

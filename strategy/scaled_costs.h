@@ -12,8 +12,8 @@ namespace motley {
 
 class ScaledCosts : public CostModel {
  public:
-  // All times of device d are divided by speeds[d], and messages' overheads by `messages` as well. `costs` must outlive
-  // this.
+  // All times of device d are divided by speeds[d], and messages' overheads by `messages` as well; but for their
+  // pauses, which the scheduler makes. `costs` must outlive this.
   ScaledCosts(const CostModel& costs, std::vector<double> speeds, double messages = 1)
       : costs_(costs), speeds_(std::move(speeds)), messages_(messages), classes_(classes(costs, speeds_)) {}
 
@@ -30,7 +30,8 @@ class ScaledCosts : public CostModel {
   MessageCosts messages(DeviceIndex device) const override {
     const MessageCosts costs = costs_.messages(device);
     const double speed = speeds_[device];
-    return {costs.overhead / (speed * messages_), costs.work / (speed * messages_), costs.work_per_byte / speed};
+    return {costs.overhead / (speed * messages_), costs.work / (speed * messages_), costs.work_per_byte / speed,
+            costs.pause};
   }
   Bytes context(DeviceIndex device) const override { return costs_.context(device); }
   AllocatorKind allocator(DeviceIndex device) const override { return costs_.allocator(device); }

@@ -128,13 +128,14 @@ TEST_F(CostTableTest, NewSoftwareFallsBackOnTheOld) {
 TEST_F(CostTableTest, DeviceCostsAreMeasuredOrNominal) {
   Profile measured = profile("T4", "layer1.mm", {point(8, 0.25)});
   measured.device = {Seconds(1e-6), BytesPerSecond(1e9), Bytes(77), Seconds(4e-6)};
-  measured.messages = {Seconds(2e-6), Seconds(3e-6), Seconds(1e-9)};
+  measured.messages = {Seconds(2e-6), Seconds(3e-6), Seconds(1e-9), Seconds(5e-3)};
   store_.add(measured);
   const CostTable costs(graph_, cluster({"T4", "cpu"}), &store_);
   EXPECT_DOUBLE_EQ(costs.memory_pass(0, Bytes(1000)).value, 1e-6 + 1e-6);
   EXPECT_DOUBLE_EQ(costs.messages(0).overhead.value, 2e-6);
   EXPECT_DOUBLE_EQ(costs.messages(0).work.value, 3e-6);
   EXPECT_DOUBLE_EQ(costs.messages(0).work_per_byte.value, 1e-9);
+  EXPECT_DOUBLE_EQ(costs.messages(0).pause.value, 5e-3);
   EXPECT_EQ(costs.messages(1).overhead, find_kind("cpu")->message);
   EXPECT_EQ(costs.messages(1).work, Seconds(0));
   EXPECT_EQ(costs.context(0).value, 77);

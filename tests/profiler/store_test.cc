@@ -38,7 +38,7 @@ class ProfileStoreTest : public testing::Test {
 TEST_F(ProfileStoreTest, KeepsWhatIsAdded) {
   Profile whole = profile(0.5);
   whole.device = {Seconds(1e-6), BytesPerSecond(5e9), Bytes(1000), Seconds(3e-6)};
-  whole.messages = {Seconds(2e-5), Seconds(1e-5), Seconds(2e-9)};
+  whole.messages = {Seconds(2e-5), Seconds(1e-5), Seconds(2e-9), Seconds(3e-3)};
   ProfileStore(file()).add(whole);
   const std::vector<Profile> found = ProfileStore(file()).profiles("T4", {"abc"});
   ASSERT_THAT(found, SizeIs(1));

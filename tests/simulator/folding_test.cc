@@ -27,6 +27,7 @@ struct Alike {
     costs->message_costs.overhead = Seconds(1e-5);
     if (chance()) costs->message_costs.work = Seconds(1e-4);
     if (chance()) costs->message_costs.work_per_byte = Seconds(1e-6);
+    if (chance()) costs->message_costs.pause = Seconds(1e-4);
     if (chance()) cluster.devices[random() % cluster.devices.size()].kind = "cpu";  // then Gloo's ring, else NCCL's way
     costs->kept.assign(graph.ops.size(), Bytes(5));
     strategy.name = "drawn";

@@ -170,6 +170,60 @@ TEST_F(SimulatorTest, ACollectiveSlowsTheComputeOfItsMembers) {
   for (DeviceIndex d = 0; d < 2; ++d) expect_times(result, d, 1, 1, 25);
 }
 
+TEST_F(SimulatorTest, AMessagePausesBesideCompute) {
+  HandBuilt h(star({1, 1, 1, 1}));
+  h.costs.pause = 3;
+  const ValueId a = h.value(0, "a", 4);
+  for (const DeviceIndex to : {1, 2, 3}) h.transfer(0, a, to);
+  h.compute(2, h.op({20}), {}, {h.value(2, "x", 1)});
+  for (int i = 0; i < 2; ++i) h.compute(3, h.op({7}), {}, {h.value(3, "x", 1)});
+  const SimulationResult result = h.run();
+  // They arrive at 4, 8 and 12. Device 1 is idle; device 2 computes and sees it at 8 + 3; device 3 falls idle at 14.
+  expect_times(result, 1, 0, 0, 4);
+  expect_times(result, 2, 0, 0, 11);
+  expect_times(result, 3, 0, 0, 14);
+  expect_times(result, 2, 1, 0, 20);  // compute itself has what the quota grants it
+}
+
+TEST_F(SimulatorTest, GlooTellsOfAReceiveAfterTheMessageUnderWay) {
+  for (const std::string kind : {"cpu", "T4"}) {
+    HandBuilt h(star({1, 1}));
+    h.cluster.devices[1].kind = kind;
+    const ValueId a = h.value(0, "a", 1), b = h.value(1, "b", 9);
+    for (int i = 0; i <= kPostedReceives; ++i) h.transfer(0, a, 1);
+    h.transfer(1, b, 0);
+    const SimulationResult result = h.run();
+    // Device 1 sends `b` until 9. Its last receive it posts at 1, when the first has come, which device 0 is told then.
+    const double sent = kind == "cpu" ? 9 : kPostedReceives;
+    expect_times(result, 1, kPostedReceives, kPostedReceives, sent + 1);
+  }
+}
+
+TEST_F(SimulatorTest, AReceiveIsPostedBetweenInstructionsOfACpu) {
+  for (const std::string kind : {"cpu", "T4"}) {
+    HandBuilt h(star({1, 1}));
+    h.cluster.devices[1].kind = kind;
+    h.compute(1, h.op({7}), {}, {h.value(1, "x", 1)});
+    h.compute(1, h.op({20}), {}, {h.value(1, "y", 1)});
+    const ValueId a = h.value(0, "a", 1);
+    for (int i = 0; i <= kPostedReceives; ++i) h.transfer(0, a, 1);
+    const SimulationResult result = h.run();
+    // The first has come at 1, but a CPU posts the one after those that were posted only when it has computed, at 7.
+    const double posted = kind == "cpu" ? 7 : kPostedReceives;
+    expect_times(result, 1, 2 + kPostedReceives, posted, posted + 1);
+  }
+}
+
+TEST_F(SimulatorTest, ASenderThatComputesSeesItsReceivePostedLate) {
+  HandBuilt h = late_posting();
+  h.costs.pause = 2;
+  h.compute(2, h.op({20}), {}, {h.value(2, "x", 1)});
+  const SimulationResult result = h.run();
+  // Device 0, idle, posts the receive at 8; device 2 sees that at 10, when all of `late` has come, and sends at 10 B/s.
+  expect_times(result, 2, 1, 1, 12);
+  expect_times(result, 0, 3, 10, 12);
+}
+
 TEST_F(SimulatorTest, AStreamKeepsItsOrder) {
   HandBuilt h(star({1, 1}));
   const ValueId late = h.value(0, "late", 1), early = h.value(0, "early", 1);
