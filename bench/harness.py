@@ -1,9 +1,12 @@
 """What the benchmarks share: figures with goals, tables, and a description of the machine they ran on."""
 
 import datetime
+import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / "build" / "release" / "bin"
@@ -29,6 +32,33 @@ class Report:
     title: str
     text: str
     figures: list[Figure]
+
+
+class Unfinished(Exception):
+    """More parts are to be measured before there is a report."""
+
+
+@dataclass
+class Parts:
+    """What the parts of a long benchmark found, each in a file of a folder, so that it can be made in several sittings;
+    without a folder, in one."""
+
+    folder: Path | None = None
+    at_most: int | None = None  # parts to measure in this sitting
+
+    def of(self, name: str, measure: Callable[[], Any]) -> Any:
+        """What the part found; measured unless that is in its file. As JSON holds it."""
+        if self.folder is None:
+            return json.loads(json.dumps(measure()))
+        file = self.folder / f"{name}.json"
+        if not file.exists():
+            if self.at_most == 0:
+                raise Unfinished(f"{name} and what comes after it are still to be measured")
+            self.at_most = None if self.at_most is None else self.at_most - 1
+            found = json.dumps(measure())
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(found)
+        return json.loads(file.read_text())
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

@@ -1,5 +1,7 @@
 """Predicted against measured memory: examples trained by several strategies on emulated devices."""
 
+import functools
+import itertools
 import json
 import statistics
 import subprocess
@@ -7,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.harness import BIN, Figure, Report, table
+from bench.harness import BIN, Figure, Parts, Report, table
 from bench.predictions import Model, export
 
 LANGUAGE = ["--layers", "4", "--hidden", "256", "--heads", "4", "--sequence", "128", "--vocabulary", "2048"]
@@ -53,23 +55,29 @@ def train(name: str, cluster: str, folder: Path, strategies: tuple[str, ...]) ->
     return runs
 
 
-def run(quick: bool) -> Report:
+def measure(name: str, cluster: str, strategies: tuple[str, ...]) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory(prefix="motley-bench.") as folder:
+        export(MODELS[name][0], Path(folder))
+        return train(name, cluster, Path(folder), strategies)
+
+
+def run(quick: bool, parts: Parts | None = None) -> Report:
+    parts = parts or Parts()
+    models = QUICK if quick else list(MODELS)
+    clusters = list(CLUSTERS)[:1] if quick else list(CLUSTERS)
     rows = []
     errors: dict[str, list[float]] = {"peak": [], "reserved": [], "allocated": []}
-    for name in QUICK if quick else MODELS:
-        with tempfile.TemporaryDirectory(prefix="motley-bench.") as parent:
-            folder = Path(parent)
-            export(MODELS[name][0], folder)
-            for cluster in list(CLUSTERS)[:1] if quick else CLUSTERS:
-                for result in train(name, cluster, folder, ("cp-ps",) if quick else STRATEGIES):
-                    for device, memory in result["memory"].items():
-                        row = [name, cluster, result["strategy"], device]
-                        for kind, found in errors.items():
-                            predicted, measured = memory[f"predicted_{kind}_bytes"], memory[f"measured_{kind}_bytes"]
-                            found.append(100 * (predicted / measured - 1))
-                            row += [f"{predicted / 2**20:.1f}", f"{measured / 2**20:.1f}", f"{found[-1]:+.1f} %"]
-                        rows.append(row)
-                        print(*row, flush=True)
+    for name, (i, cluster) in itertools.product(models, enumerate(clusters)):
+        strategies = ("cp-ps",) if quick else STRATEGIES
+        for result in parts.of(f"{name}-{i}", functools.partial(measure, name, cluster, strategies)):
+            for device, memory in result["memory"].items():
+                row = [name, cluster, result["strategy"], device]
+                for kind, found in errors.items():
+                    predicted, measured = memory[f"predicted_{kind}_bytes"], memory[f"measured_{kind}_bytes"]
+                    found.append(100 * (predicted / measured - 1))
+                    row += [f"{predicted / 2**20:.1f}", f"{measured / 2**20:.1f}", f"{found[-1]:+.1f} %"]
+                rows.append(row)
+                print(*row, flush=True)
     text = (
         "Peak memory of every worker process in MiB, predicted before it started and measured when it ended. Peak: the "
         "process's resident set. Reserved: what the allocator held. Allocated: bytes of tensors.\n\n"

@@ -1,5 +1,6 @@
 """Predicted against measured: real jobs on a cluster in a box (bench/box), models x clusters x strategies."""
 
+import functools
 import itertools
 import json
 import os
@@ -7,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy
 from demo import cluster
 from demo.cluster import HOSTS, Cluster, Host
 
-from bench.harness import BIN, ROOT, Figure, Report, table
+from bench.harness import BIN, ROOT, Figure, Parts, Report, table
 
 TEXT = ["--sequence", "64", "--vocabulary", "256", "--dropout", "0"]
 SAMPLES = 512
@@ -181,24 +182,30 @@ def rows(found: list[Run]) -> list[list[str]]:
     ]
 
 
-def run(quick: bool) -> Report:
-    reason = cluster.box_works() if os.environ.get("BOX_EMULATE") is None else "asked for"
+def measure(name: str, shape: str, strategies: tuple[str, ...], quick: bool) -> list[dict[str, Any]]:
+    """All strategies for one model on one cluster, as fields of a Run."""
+    with tempfile.TemporaryDirectory(prefix="motley-bench.") as parent:
+        folder = Path(parent)
+        export(MODELS[name], folder)
+        profiles = folder / "profiles.sqlite"
+        if os.environ.get("BOX_EMULATE") is None and cluster.box_works() is None:
+            with cluster.in_box(profiles, CLUSTERS[shape]) as where:
+                found = runs(name, shape, where, folder, strategies, quick)
+        else:
+            where = cluster.emulated(profiles, CLUSTERS[shape])
+            found = runs(name, shape, where, folder, strategies, quick)
+    return [asdict(run) for run in found]
+
+
+def run(quick: bool, parts: Parts | None = None) -> Report:
     models = ["gpt2"] if quick else list(MODELS)
     shapes = list(CLUSTERS)[:1] if quick else list(CLUSTERS)
     strategies = ("ev-ar", "cp-ps", "mp:A/0") if quick else STRATEGIES
+    parts = parts or Parts()
     found: list[Run] = []
-    for name in models:
-        with tempfile.TemporaryDirectory(prefix="motley-bench.") as parent:
-            folder = Path(parent)
-            export(MODELS[name], folder)
-            for i, shape in enumerate(shapes):
-                profiles = folder / f"profiles-{i}.sqlite"
-                if reason is None:
-                    with cluster.in_box(profiles, CLUSTERS[shape]) as where:
-                        found += runs(name, shape, where, folder, strategies, quick)
-                else:
-                    where = cluster.emulated(profiles, CLUSTERS[shape])
-                    found += runs(name, shape, where, folder, strategies, quick)
+    for name, (i, shape) in itertools.product(models, enumerate(shapes)):
+        of_part = parts.of(f"{name}-{i}", functools.partial(measure, name, shape, strategies, quick))
+        found += [Run(**fields) for fields in of_part]
     header = ["model", "cluster", "strategy", "predicted", "measured", "time error", "memory errors, per device"]
     kinds = ["instructions", "runs", "of an iteration", "error, of an iteration", "without sign", "error of the kind"]
     text = table(header, rows(found)) + "\n\n## Where the time's error comes from\n\n" + table(kinds, by_kind(found))

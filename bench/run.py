@@ -1,10 +1,12 @@
 """The command behind bench/run."""
 
 import argparse
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from bench import demo, memory, papers, pipeline, predictions, simulator, worker
-from bench.harness import ROOT, Report, page
+from bench.harness import ROOT, Parts, Report, Unfinished, page
 
 BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "worker": (worker.run, "one device: motley's worker against PyTorch eager, both with one thread"),
@@ -15,6 +17,7 @@ BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "papers": (papers.run, "what papers claim of pipeline schedules, and what the simulator says"),
     "pipeline": (pipeline.run, "a model that no host holds alone: the planned pipeline against even stages"),
 }
+IN_PARTS: dict[str, Callable[[bool, Parts], Report]] = {"box": predictions.run, "memory": memory.run}
 
 
 def main() -> None:
@@ -26,11 +29,26 @@ def main() -> None:
     )
     parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="without a name: lists the benchmarks")
     parser.add_argument("--quick", action="store_true", help="end within 50 seconds; print figures, write nothing")
+    parser.add_argument(
+        "--parts",
+        type=Path,
+        metavar="FOLDER",
+        help=f"of {' and '.join(IN_PARTS)}: keep in FOLDER what every part finds, and measure only those that it lacks",
+    )
+    parser.add_argument("--at-most", type=int, metavar="N", help="with --parts: end after measuring N of them")
     options = parser.parse_args()
     if options.name is None:
         parser.print_help()
         return
-    report = BENCHMARKS[options.name][0](options.quick)
+    if options.parts is None:
+        report = BENCHMARKS[options.name][0](options.quick)
+    elif options.name in IN_PARTS:
+        try:
+            report = IN_PARTS[options.name](options.quick, Parts(options.parts, options.at_most))
+        except Unfinished as more:
+            sys.exit(f"no report yet: {more}")
+    else:
+        parser.error(f"{options.name} has no parts")
     print(report.text, flush=True)
     for figure in report.figures:
         print(figure)
