@@ -44,9 +44,10 @@ class Run:
 
 
 def train(name: str, where: Cluster, folder: Path, strategies: tuple[str, ...], quick: bool) -> list[Run]:
-    arguments: list[str | Path] = ["run", folder / "model.pt2", "--batch", str(MODELS[name].batch)]
+    batch = MODELS[name].batch // 2 if quick else MODELS[name].batch
+    arguments: list[str | Path] = ["run", folder / "model.pt2", "--batch", str(batch)]
     arguments += ["--data", folder / "data", "--optimizer", "adamw", "--learning-rate", "0.001", "--json"]
-    arguments += ["--iterations", "5" if quick else "8", "--budget", "3" if quick else "10", "--headroom", HEADROOM]
+    arguments += ["--iterations", "4" if quick else "8", "--budget", "3" if quick else "10", "--headroom", HEADROOM]
     for strategy in strategies:
         arguments += ["--strategy", strategy]
     result = []
