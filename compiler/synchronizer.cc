@@ -192,8 +192,13 @@ NodeId Synchronizer::local_gradient(std::int32_t index, DeviceIndex device) {
   if (parts.empty()) return writer_.fill(parameter.update, parameter.gradient, device, 0, 0.0);
   if (parts.size() == 1) return parts[0];
   if (placements_.size() == 1) return writer_.sum(parameter.update, parts, parameter.gradient);
-  NodeId sum = writer_.sum(parameter.update, std::span(parts).first(2), parameter.gradient);
-  for (NodeId part : std::span(parts).subspan(2)) sum = writer_.add_to(parameter.update, sum, part);
+  NodeId sum = parts[0];
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    sum = i == 1 ? writer_.sum(parameter.update, std::span(parts).first(2), parameter.gradient)
+                 : writer_.add_to(parameter.update, sum, parts[i]);
+    // At once, lest the parts pile up.
+    writer_.set_pass(writer_.at(sum).maker, writer_.pass_of(writer_.at(parts[i]).maker));
+  }
   return sum;
 }
 

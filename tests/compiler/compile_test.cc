@@ -369,6 +369,22 @@ TEST_F(CompileTest, SelectiveRecomputationKeepsMatrixProducts) {
   EXPECT_EQ(runs["l0.relu"], 2);
 }
 
+// A device that goes on with the next micro-batch first would hold the gradients of all.
+TEST_F(CompileTest, GradientsOfAMicroBatchAreSummedBeforeTheNext) {
+  strategy_.micro_batches = 8;
+  for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
+    strategy_.schedule = schedule;
+    compile_chain({.layers = 1}, {on({{0, 1}})});
+    std::size_t held = 0;  // gradients of the weight that are not in the sum yet
+    for (const Instruction& run : program(0).instructions) {
+      if (run.kind == InstructionKind::kCompute && graph_.ops[run.op].kind == OpKind::kWeightGradient) ++held;
+      if (run.kind == InstructionKind::kSum && run.op == support::op_named(graph_, "l0.weight.update")) --held;
+      EXPECT_LE(held, 2U) << schedule;
+    }
+    EXPECT_EQ(held, 1U);
+  }
+}
+
 TEST_F(CompileTest, SaysWhyABatchCannotBeDivided) {
   graph_ = support::chain_graph({});
   strategy_.groups = {on({{0, 1}, {1, 1}}), on({{0, 1}, {1, 1}})};
