@@ -65,8 +65,11 @@ struct MessageCosts {
   // How much later it is seen when it arrives while the device computes: in the mean, until a thread that waits for it
   // gets its turn on a core, be that the end of another's turn or of the pause that a CPU quota makes.
   Seconds pause;
+  // The device's software sends and receives between its compute instructions, not beside them: one message at a time,
+  // and compute waits as long as it is under way. Said of others' software; motley's own does not.
+  bool in_line = false;
 
-  bool delay_compute() const { return work > Seconds(0) || work_per_byte > Seconds(0); }
+  bool delay_compute() const { return in_line || work > Seconds(0) || work_per_byte > Seconds(0); }
 };
 
 struct Profile {

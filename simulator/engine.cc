@@ -78,7 +78,10 @@ void Engine::start(std::int32_t i) {
   switch (step.stream) {
     case Stream::kCompute: {
       Place& place = places_[step.program];
-      if (now_ > place.idle_since) place.busy_since = now_;
+      if (now_ > place.idle_since) {
+        place.busy_since = now_;
+        place.owed = 0;
+      }
       place.computes = true;
       spans_[i].start += std::exchange(place.delay, 0);
       push(spans_[i].start + step.seconds, Happens::kEnd, i);
@@ -150,6 +153,13 @@ void Engine::post(std::int32_t index) {
 
 void Engine::start_flow(std::int32_t index) {
   const Transfer& transfer = flat_.transfers[index];
+  if (flat_.messages_delay) {
+    if (talks(index)) {
+      in_line_.push_back(index);
+      return;
+    }
+    set_talking(index, true);
+  }
   exchanges_[index].flow_start = now_;
   places_[flat_.steps[transfer.send].program].sending = index;
   network_.start(Seconds(now_), transfer.route, transfer.bytes, index);
@@ -227,8 +237,12 @@ void Engine::end_flow(std::int32_t key) {
   const Transfer& transfer = flat_.transfers[key];
   if (flat_.messages_delay) {
     for (const std::int32_t end : {transfer.send, transfer.receive}) {
-      delay_compute(flat_.steps[end].program, 1, transfer.bytes, exchanges_[key].flow_start);
+      const std::int32_t program = flat_.steps[end].program;
+      if (!flat_.messages[program].in_line) {
+        delay_compute(program, 1, transfer.bytes, exchanges_[key].flow_start);
+      }
     }
+    end_in_line(key);
   }
   push(now_ + transfer.latency + flat_.steps[transfer.receive].seconds, Happens::kArrival, key);
   Place& sender = places_[flat_.steps[transfer.send].program];
@@ -244,6 +258,30 @@ void Engine::delay_compute(std::int32_t program, double messages, double bytes, 
   const double whole = now_ - since;
   const double beside = whole > 0 ? std::min(1.0, (now_ - place.busy_since) / whole) : 1;
   place.owed += beside * (costs.work.value * messages + costs.work_per_byte.value * bytes);
+}
+
+bool Engine::talks(std::int32_t index) const {
+  const Transfer& transfer = flat_.transfers[index];
+  return places_[flat_.steps[transfer.send].program].talking || places_[flat_.steps[transfer.receive].program].talking;
+}
+
+void Engine::set_talking(std::int32_t index, bool talking) {
+  for (const std::int32_t end : {flat_.transfers[index].send, flat_.transfers[index].receive}) {
+    const std::int32_t program = flat_.steps[end].program;
+    places_[program].talking = talking && flat_.messages[program].in_line;
+  }
+}
+
+void Engine::end_in_line(std::int32_t index) {
+  const Transfer& transfer = flat_.transfers[index];
+  const double since = exchanges_[index].flow_start - flat_.steps[transfer.send].seconds;
+  for (const std::int32_t end : {transfer.send, transfer.receive}) {
+    Place& place = places_[flat_.steps[end].program];
+    const bool just_ended = place.idle_since == now_;  // then the next one has it, if that starts at once
+    if (place.talking && (place.computes || just_ended)) place.owed += now_ - std::max(since, place.busy_since);
+  }
+  set_talking(index, false);
+  for (std::int32_t waiting : std::exchange(in_line_, {})) start_flow(waiting);
 }
 
 void Engine::finish_compute(std::int32_t i) {

@@ -18,6 +18,8 @@
 //  - Messages slow the compute of both ends (MessageCosts::work): when a message has left or arrived, the compute
 //    instruction that runs there ends later by the message's work, or by the part of it that fell into the time since
 //    which the compute stream has been busy. That goes for the hops of an all-reduce as well.
+//  - Where messages are in line (MessageCosts::in_line), a transfer waits until both ends have no other under way, and
+//    a compute instruction that runs at its end is longer by what of the transfer it ran beside.
 //  - A member that brings several values to an all-reduce packs them first, which takes a memory pass of its compute
 //    stream: the compute instruction that starts next is later by it.
 //  - An all-reduce starts when its last member has entered. It runs by the algorithm that Gloo or NCCL would choose
@@ -87,6 +89,7 @@ class Engine {
     double busy_since = 0;  // the compute stream, without a gap
     double idle_since = 0;
     double owed = 0;                   // seconds that the compute instruction lost to messages
+    bool talking = false;              // a message in line is under way
     std::vector<std::int32_t> unseen;  // sends and receives to which something came
     std::vector<std::int32_t> later;   // receives that ended while an instruction ran on a CPU
   };
@@ -98,6 +101,9 @@ class Engine {
   void finish_compute(std::int32_t instruction);
   void delay_compute(std::int32_t program, double messages, double bytes, double since);
   void post(std::int32_t transfer);
+  bool talks(std::int32_t transfer) const;  // whether one of its ends has another in line
+  void set_talking(std::int32_t transfer, bool talking);
+  void end_in_line(std::int32_t transfer);
   void start_flow(std::int32_t transfer);
   void come(std::int32_t instruction);
   void see(std::int32_t instruction);
@@ -125,6 +131,7 @@ class Engine {
   std::vector<Place> places_;          // per program
   std::vector<std::int32_t> ready_;
   std::vector<std::int32_t> stopped_;  // programs with something unseen whose compute instruction has ended
+  std::vector<std::int32_t> in_line_;  // transfers that wait for others
 };
 
 }  // namespace motley

@@ -31,7 +31,7 @@ class ScaledCosts : public CostModel {
     const MessageCosts costs = costs_.messages(device);
     const double speed = speeds_[device];
     return {costs.overhead / (speed * messages_), costs.work / (speed * messages_), costs.work_per_byte / speed,
-            costs.pause};
+            costs.pause, costs.in_line};
   }
   Bytes context(DeviceIndex device) const override { return costs_.context(device); }
   AllocatorKind allocator(DeviceIndex device) const override { return costs_.allocator(device); }

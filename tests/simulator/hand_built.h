@@ -30,7 +30,7 @@ class HandCosts : public CostModel {
   Seconds memory_pass(DeviceIndex, Bytes bytes) const override { return Seconds(static_cast<double>(bytes.value)); }
   Seconds dispatch(DeviceIndex) const override { return Seconds(dispatch_seconds); }
   MessageCosts messages(DeviceIndex) const override {
-    return {Seconds(overhead), Seconds(work), Seconds(work_per_byte), Seconds(pause)};
+    return {Seconds(overhead), Seconds(work), Seconds(work_per_byte), Seconds(pause), in_line};
   }
   Bytes context(DeviceIndex) const override { return Bytes(context_bytes); }
   AllocatorKind allocator(DeviceIndex) const override { return kind; }
@@ -41,6 +41,7 @@ class HandCosts : public CostModel {
   double work = 0;
   double work_per_byte = 0;
   double pause = 0;
+  bool in_line = false;
   std::int64_t context_bytes = 0;
   AllocatorKind kind = AllocatorKind::kNone;
 };

@@ -154,6 +154,48 @@ TEST_F(SimulatorTest, MessagesSlowTheComputeOfBothEnds) {
   expect_times(result, 1, 3, 2, 15);
 }
 
+TEST_F(SimulatorTest, ComputeWaitsForMessagesInLine) {
+  HandBuilt h(star({1, 1}));
+  h.costs.in_line = true;
+  const ValueId a = h.value(0, "a", 2), b = h.value(0, "b", 4);
+  h.compute(0, h.op({1}), {}, {a});
+  h.compute(0, h.op({10}), {}, {h.value(0, "x", 1)});
+  const ValueId received = h.transfer(0, a, 1);
+  h.transfer(0, b, 1);
+  h.compute(1, h.op({10}), {received}, {h.value(1, "y", 1)});
+  const SimulationResult result = h.run();
+  // `a` goes from 1 to 3, `b`, behind it, from 3 to 7. Device 0 computes from 1 on: 10 s and the 6 s of both. Device 1
+  // has nothing to compute until `a` has come at 3: 10 s and the 4 s of `b`.
+  expect_times(result, 0, 1, 1, 17);
+  expect_times(result, 1, 2, 3, 17);
+}
+
+TEST_F(SimulatorTest, TheNextOpWaitsForAMessageInLineThatEndsWithTheOneBefore) {
+  HandBuilt h(star({1, 1}));
+  h.costs.in_line = true;
+  h.transfer(0, h.value(0, "a", 2, true), 1);
+  h.compute(0, h.op({2}), {}, {h.value(0, "x", 1)});
+  h.compute(0, h.op({3}), {}, {h.value(0, "y", 1)});
+  const SimulationResult result = h.run();
+  // `a` goes from 0 to 2, as the first op does: the second has its 3 s and those 2.
+  expect_times(result, 0, 1, 0, 2);
+  expect_times(result, 0, 2, 2, 7);
+}
+
+TEST_F(SimulatorTest, MessagesInLineGoOneAtATime) {
+  HandBuilt h(star({1, 1, 1}));
+  h.costs.in_line = true;
+  const ValueId a = h.value(0, "a", 2, true), b = h.value(1, "b", 4, true), c = h.value(2, "c", 1, true);
+  h.transfer(0, a, 1);
+  h.transfer(1, b, 0);
+  h.transfer(2, c, 0);
+  const SimulationResult result = h.run();
+  // `b` would have the other channels of both links, and `c` another sender, but each waits for the one before it.
+  expect_times(result, 0, 0, 0, 2);
+  expect_times(result, 1, 1, 0, 6);
+  expect_times(result, 2, 0, 0, 7);
+}
+
 TEST_F(SimulatorTest, ACollectiveSlowsTheComputeOfItsMembers) {
   HandBuilt h(star({1, 1}));
   h.costs.work = 0.5;
