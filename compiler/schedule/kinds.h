@@ -18,6 +18,7 @@ using MadeSchedule = std::variant<Schedule, NotSchedulable>;
 // nothing in a graph, whose stages wait for fewer others.
 MadeSchedule gpipe(const Pipeline& pipeline);
 MadeSchedule one_f_one_b(const Pipeline& pipeline);
+MadeSchedule pipedream_flush(const Pipeline& pipeline);
 MadeSchedule interleaved(const Pipeline& pipeline);
 MadeSchedule zb_h1(const Pipeline& pipeline);
 MadeSchedule zb_h2(const Pipeline& pipeline);

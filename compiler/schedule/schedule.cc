@@ -18,6 +18,7 @@ struct Named {
 constexpr std::array kSchedules = {
     Named{"gpipe", gpipe, {}},
     Named{"1f1b", one_f_one_b, {}},
+    Named{"pipedream-flush", pipedream_flush, {}},
     Named{"interleaved-1f1b", interleaved, {}},
     Named{"zb-h1", zb_h1, {}},
     Named{"zb-h2", zb_h2, {}},

@@ -140,6 +140,15 @@ TEST(ScheduleTest, OneForwardOneBackwardMakesTheBestOfItsRoom) {
   }
 }
 
+// p - s on stage s (Narayanan et al., ICML 2021), however slow the links and small the room.
+TEST(ScheduleTest, PipedreamFlushKeepsItsDepth) {
+  Pipeline pipeline = chain(4, 40);
+  for (PipelineStage& stage : pipeline.stages) stage.transfer = Seconds(3);
+  for (Bytes& room : pipeline.room) room = Bytes(1);
+  EXPECT_THAT(played("pipedream-flush", pipeline).kept, ElementsAre(4, 3, 2, 1));
+  EXPECT_EQ(length("pipedream-flush", chain(4, 8)), 33);
+}
+
 // m(f + b) + (p - 1)(f + b)/v, and (1 + (p - 1)/(pv)) times 1F1B's activations on rank 0 (Narayanan et al., SC 2021). A
 // chunk takes 1/v of a stage.
 TEST(ScheduleTest, Interleaved) {
@@ -312,7 +321,8 @@ TEST(ScheduleTest, SaysWhatDoesNotSuitASchedule) {
     const auto* refused = std::get_if<NotSchedulable>(&result);
     return refused == nullptr ? std::string("it was made") : refused->reason;
   };
-  for (const char* name : {"1f1b", "zb-h1", "zb-h2", "chimera", "bpipe", "pipedream", "pipedream-2bw", "graphpipe"}) {
+  for (const char* name :
+       {"1f1b", "pipedream-flush", "zb-h1", "zb-h2", "chimera", "bpipe", "pipedream", "pipedream-2bw", "graphpipe"}) {
     EXPECT_THAT(reason(name, chain(4, 4, 1, 1, 1, 2)), HasSubstr("give every stage devices of its own"));
   }
   EXPECT_THAT(reason("interleaved-1f1b", v_shape(2, 4)), HasSubstr("put stage 2 on the devices of stage 0"));
