@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import demo, memory, papers, pipeline, predictions, simulator, worker
+from bench import demo, memory, papers, pipeline, predictions, simulator, validate, worker
 from bench.harness import ROOT, Parts, Report, Unfinished, page
 
 BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "simulator": (simulator.run, "the simulator's speed: compiled deployments, flows, growth to 10 million tasks"),
     "demo": (demo.run, "three unequal devices: every strategy, predicted against measured"),
     "memory": (memory.run, "every worker's memory, predicted against measured"),
+    "validate": (validate.run, "others' measured plans on GPUs: time and memory, predicted against measured"),
     "papers": (papers.run, "what papers claim of pipeline schedules, and what the simulator says"),
     "pipeline": (pipeline.run, "a model that no host holds alone: the planned pipeline against even stages"),
 }

@@ -13,6 +13,7 @@ ORDER = [
     "compiler",
     "simulator",
     "strategy",
+    "imports",
     "agent",
     "coordinator",
     "cli",

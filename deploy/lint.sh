@@ -12,7 +12,7 @@ git ls-files '*.py' | xargs .venv/bin/mypy --no-error-summary
 # clang-tidy on the core: files that include LibTorch, gRPC or CLI11 take up to a minute each, so they are checked by
 # `deploy/lint.sh --all`; all are compiled with -Werror. A file whose check passed is not checked again until it, a header
 # or the rules change.
-folders=(base graph profiler compiler simulator strategy)
+folders=(base graph profiler compiler simulator strategy imports)
 [ "${1:-}" != --all ] || folders+=(proto runtime agent coordinator cli)
 passed=build/release/tidy
 mkdir -p $passed

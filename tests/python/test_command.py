@@ -23,7 +23,18 @@ def planning(folder: Path) -> list[object]:
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    for command in ("inspect", "profile", "plan", "simulate", "compare", "explain", "what-if", "run", "status"):
+    for command in (
+        "inspect",
+        "profile",
+        "plan",
+        "simulate",
+        "compare",
+        "explain",
+        "what-if",
+        "validate",
+        "run",
+        "status",
+    ):
         process = motley(command, "--help")
         assert process.returncode == 0
         assert f"Example: motley {command}" in process.stdout
