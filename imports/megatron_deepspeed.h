@@ -5,8 +5,8 @@
 // transformer.py and cross_entropy.py). Facts of its source, none of them fitted to a measurement.
 //
 //  - Its pipeline is 1F1B with p - s micro-batches ahead (DeepSpeed's TrainSchedule). Sends and receives stand between
-//    the passes on one stream, so compute waits for them. Every GPU of a tensor-parallel group sends the whole
-//    activations, of which all have a copy, to its counterpart.
+//    the passes on one stream, so compute waits for them. Every GPU of a tensor-parallel group is
+//    taken to send the whole activations, of which all have a copy, to its counterpart (docs/validate.md).
 //  - Gradients are reduced after the last micro-batch, in buckets of 500 million values (MEMORY_OPT_ALLREDUCE_SIZE).
 //  - Attention without a fused kernel (float32): the scores, heads / tp * sequence^2 values a sample, are multiplied
 //    into a buffer that stays (get_global_memory_buffer), and on the way back the gradients of the softmax's output and

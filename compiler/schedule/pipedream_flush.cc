@@ -1,5 +1,5 @@
-// 1F1B as PipeDream-Flush says it (Narayanan et al., ICML 2021) and Megatron-LM and DeepSpeed run it: stage s of p works
-// ahead by p - s micro-batches, whatever its links and its memory are like. To predict what these do.
+// 1F1B as PipeDream-Flush says it (Narayanan et al., ICML 2021) and Megatron-LM and DeepSpeed run it: stage s of p
+// works ahead by p - s micro-batches, whatever its links and its memory are like. To predict what these do.
 
 #include "compiler/schedule/kinds.h"
 
