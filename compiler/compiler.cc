@@ -162,17 +162,20 @@ std::string indivisible(const CompilerTables& tables, const Strategy& strategy, 
 // One placement per micro-batch. Those of one size and on the same ranks differ in their samples alone.
 std::variant<std::vector<Placement>, NotCompilable> place(const CompilerTables& tables, const PassOrder& order,
                                                           const Strategy& strategy, std::int64_t batch,
-                                                          const Placement& first) {
+                                                          Placement first) {
   std::vector<Placement> placements;
   std::int64_t begin = 0;
   std::map<std::pair<std::int64_t, std::vector<std::int32_t>>, std::pair<std::size_t, std::int64_t>> known;
-  for (std::int32_t m = 0; m < static_cast<std::int32_t>(strategy.micro_batches); ++m) {
+  if (order.at_home(0)) {
+    placements.push_back(std::move(first));
+    begin = samples_of(0, strategy, batch);
+    known.try_emplace({begin, order.ranks(0)}, 0, 0);
+  }
+  for (auto m = static_cast<std::int32_t>(placements.size()); m < strategy.micro_batches; ++m) {
     const std::int64_t samples = samples_of(m, strategy, batch);
     const auto [like, fresh] = known.try_emplace({samples, order.ranks(m)}, placements.size(), begin);
     if (!fresh) {
       placements.push_back(placements[like->second.first].moved(begin - like->second.second));
-    } else if (m == 0 && order.at_home(m)) {
-      placements.push_back(first);
     } else {
       std::variant<Placement, NotCompilable> made = Placement::make(tables, order.placed(m), begin, samples);
       if (auto* reason = std::get_if<NotCompilable>(&made)) return std::move(*reason);
@@ -202,7 +205,8 @@ std::variant<Deployment, NotCompilable> Compiler::compile(const Strategy& strate
   std::variant<PassOrder, NotCompilable> ordered = PassOrder::make(*tables_, strategy, first);
   if (auto* reason = std::get_if<NotCompilable>(&ordered)) return std::move(*reason);
   const PassOrder& order = std::get<PassOrder>(ordered);
-  std::variant<std::vector<Placement>, NotCompilable> placed = place(*tables_, order, strategy, batch, first);
+  std::variant<std::vector<Placement>, NotCompilable> placed =
+      place(*tables_, order, strategy, batch, std::move(first));
   if (auto* reason = std::get_if<NotCompilable>(&placed)) return std::move(*reason);
   const auto& placements = std::get<std::vector<Placement>>(placed);
   const TaskGraph tasks = Builder(*tables_, strategy, placements, order, batch).build();

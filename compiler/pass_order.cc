@@ -193,12 +193,12 @@ Pipeline pipeline_of(const CompilerTables& tables, const Strategy& strategy, con
 std::variant<PassOrder, NotCompilable> PassOrder::make(const CompilerTables& tables, const Strategy& strategy,
                                                        const Placement& placement) {
   PassOrder order(tables, strategy);
-  order.home_ = ranks_of(strategy, stage_count(strategy));
   if (strategy.micro_batches == 1) return order;
   const Pipeline pipeline = pipeline_of(tables, strategy, placement);
   std::variant<Schedule, NotSchedulable> made = make_schedule(strategy.schedule, pipeline);
   if (auto* reason = std::get_if<NotSchedulable>(&made)) return NotCompilable{std::move(reason->reason)};
   const Schedule& schedule = std::get<Schedule>(made);
+  for (const PipelineStage& stage : pipeline.stages) order.home_.push_back(stage.rank);
   const std::size_t passes = pipeline.stages.size() * static_cast<std::size_t>(strategy.micro_batches);
   order.places_.assign(passes * kParts, kNone);
   order.ranks_.assign(passes, kNone);
@@ -208,20 +208,20 @@ std::variant<PassOrder, NotCompilable> PassOrder::make(const CompilerTables& tab
       const Step& step = steps[i];
       const auto place = static_cast<std::int32_t>(i);
       if (step.pass == Pass::kForward) {
-        order.place_of(step.stage, step.micro_batch, kForward) = place;
-        order.ranks_[static_cast<std::size_t>(step.stage * strategy.micro_batches + step.micro_batch)] = rank;
+        order.places_[order.at_part(step.stage, step.micro_batch, kForward)] = place;
+        order.ranks_[order.at_pass(step.stage, step.micro_batch)] = rank;
       }
       if (step.pass == Pass::kBackward || step.pass == Pass::kInputGradient) {
-        order.place_of(step.stage, step.micro_batch, kInputGradient) = place;
+        order.places_[order.at_part(step.stage, step.micro_batch, kInputGradient)] = place;
       }
       if (step.pass == Pass::kBackward || step.pass == Pass::kWeightGradient) {
-        order.place_of(step.stage, step.micro_batch, kWeightGradient) = place;
+        order.places_[order.at_part(step.stage, step.micro_batch, kWeightGradient)] = place;
       }
     }
   }
   order.passes_.assign(at(tables.devices()), 0);
   for (const GroupDecision& group : strategy.groups) {
-    const std::int32_t rank = pipeline.stages[at(group.stage)].rank;
+    const std::int32_t rank = order.home_[at(group.stage)];
     for (const Share& share : group.shares) {
       order.passes_[at(share.device)] = static_cast<std::int32_t>(schedule.ranks[at(rank)].size());
     }
@@ -233,7 +233,7 @@ std::vector<std::int32_t> PassOrder::ranks(std::int32_t micro_batch) const {
   if (ranks_.empty()) return home_;
   std::vector<std::int32_t> ranks;
   for (std::size_t stage = 0; stage < home_.size(); ++stage) {
-    ranks.push_back(ranks_[stage * static_cast<std::size_t>(strategy_.micro_batches) + at(micro_batch)]);
+    ranks.push_back(ranks_[at_pass(static_cast<std::int32_t>(stage), micro_batch)]);
   }
   return ranks;
 }
@@ -266,7 +266,7 @@ std::int32_t PassOrder::place_again(OpId id, std::int32_t micro_batch) const {
 std::int32_t PassOrder::place(OpId id, std::int32_t micro_batch, Part part) const {
   if (passes_.empty()) return kNone;
   const std::int32_t stage = strategy_.groups[at(tables_.graph.ops[at(id)].group)].stage;
-  return places_[static_cast<std::size_t>((stage * strategy_.micro_batches + micro_batch) * kParts + part)];
+  return places_[at_part(stage, micro_batch, part)];
 }
 
 }  // namespace motley

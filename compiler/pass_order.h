@@ -39,6 +39,7 @@ class PassOrder {
   const std::vector<std::int32_t>& passes() const { return passes_; }
 
   // A schedule may have a micro-batch's passes elsewhere than where the strategy has their stage: by stage, the rank.
+  // Empty when there are no passes.
   std::vector<std::int32_t> ranks(std::int32_t micro_batch) const;
   bool at_home(std::int32_t micro_batch) const { return ranks(micro_batch) == home_; }
   // The strategy as it holds for that micro-batch.
@@ -48,8 +49,11 @@ class PassOrder {
   enum Part : std::uint8_t { kForward, kInputGradient, kWeightGradient, kParts };
   PassOrder(const CompilerTables& tables, const Strategy& strategy) : tables_(tables), strategy_(strategy) {}
   std::int32_t place(OpId op, std::int32_t micro_batch, Part part) const;
-  std::int32_t& place_of(std::int32_t stage, std::int64_t micro_batch, Part part) {
-    return places_[static_cast<std::size_t>((stage * strategy_.micro_batches + micro_batch) * kParts + part)];
+  std::size_t at_pass(std::int32_t stage, std::int32_t micro_batch) const {
+    return static_cast<std::size_t>(stage * strategy_.micro_batches + micro_batch);
+  }
+  std::size_t at_part(std::int32_t stage, std::int32_t micro_batch, Part part) const {
+    return at_pass(stage, micro_batch) * kParts + part;
   }
 
   const CompilerTables& tables_;

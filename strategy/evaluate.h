@@ -47,11 +47,11 @@ class Evaluator {
   std::int64_t batch() const { return batch_; }
 
  private:
+  Evaluation with_best_schedule(Strategy strategy) const;
+
   const Graph& graph_;
   const Cluster& cluster_;
   const CostModel& costs_;
-  Evaluation with_best_schedule(Strategy strategy) const;
-
   std::int64_t batch_;
   Compiler compiler_;
 };

@@ -236,6 +236,10 @@ std::int64_t Moves::possible(const Strategy& strategy, std::int64_t micro_batche
   return std::clamp<std::int64_t>(micro_batches, 1, std::max<std::int64_t>(1, most));
 }
 
+std::int64_t Moves::doubled_or_halved_micro_batches(const Strategy& strategy, Random& random) const {
+  return possible(strategy, one_in(2, random) ? strategy.micro_batches * 2 : strategy.micro_batches / 2);
+}
+
 // More or fewer micro-batches, another schedule, another cut, or two stages that change places on the devices.
 Strategy Moves::propose_pipeline(Strategy strategy, Random& random) const {
   constexpr std::array kSchedules = {"1f1b", "zb-h1", "zb-h2", "gpipe", "graphpipe"};
@@ -249,8 +253,7 @@ Strategy Moves::propose_pipeline(Strategy strategy, Random& random) const {
       return strategy;
     }
     case 0:
-      strategy.micro_batches =
-          possible(strategy, one_in(2, random) ? strategy.micro_batches * 2 : strategy.micro_batches / 2);
+      strategy.micro_batches = doubled_or_halved_micro_batches(strategy, random);
       return strategy;
     case 1:
       strategy.micro_batches = possible(strategy, strategy.micro_batches + (one_in(2, random) ? 1 : -1));
@@ -296,8 +299,7 @@ Strategy Moves::propose(const Evaluation& from, Random& random) const {
       return strategy;
     }
     case 12:
-      strategy.micro_batches =
-          possible(strategy, one_in(2, random) ? strategy.micro_batches * 2 : strategy.micro_batches / 2);
+      strategy.micro_batches = doubled_or_halved_micro_batches(strategy, random);
       return strategy;
     case 0:
       strategy.bucket = one_in(2, random)

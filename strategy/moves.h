@@ -44,6 +44,7 @@ class Moves {
   void copy_neighbour(Decisions& groups, Random& random) const;
   Strategy propose_pipeline(Strategy strategy, Random& random) const;
   std::int64_t possible(const Strategy& strategy, std::int64_t micro_batches) const;
+  std::int64_t doubled_or_halved_micro_batches(const Strategy& strategy, Random& random) const;
 
   const Evaluator& evaluator_;
   std::vector<double> speed_;   // per device: iterations per second of the whole model

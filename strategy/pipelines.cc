@@ -109,18 +109,21 @@ struct Candidate {
 class StageSearch {
  public:
   StageSearch(const Evaluator& evaluator, const Chain& chain, const std::vector<Kind>& kinds,
-              std::int64_t micro_batches, double filled)
-      : evaluator_(evaluator), chain_(chain), kinds_(kinds), micro_batches_(micro_batches), filled_(filled) {
-    const std::int64_t samples = std::max<std::int64_t>(1, evaluator.batch() / micro_batches);
-    add_work(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), samples));
-    choose_cuts(chain.crossing(samples));
+              std::int64_t micro_batches)
+      : evaluator_(evaluator),
+        chain_(chain),
+        kinds_(kinds),
+        micro_batches_(micro_batches),
+        samples_(std::max<std::int64_t>(1, evaluator.batch() / micro_batches)) {
+    add_work(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), samples_));
+    choose_cuts(chain.crossing(samples_));
     for (const Kind& kind : kinds) radix_.push_back(kind.units() + 1);
     counts_ = std::accumulate(radix_.begin(), radix_.end(), std::size_t{1}, std::multiplies<>());
-    samples_ = samples;
   }
 
-  // The best for each number of stages from two on.
-  std::vector<Candidate> run() {
+  // The best for each number of stages from two on that fill so much of their devices' memory at most.
+  std::vector<Candidate> run(double filled) {
+    filled_ = filled;
     const std::size_t places = cuts_.size();  // cuts_[0] is the model's begin, the last one its end
     const auto most = static_cast<std::int32_t>(
         std::min<std::size_t>({kMostStages, places - 1, evaluator_.cluster().devices.size()}));
@@ -282,8 +285,8 @@ class StageSearch {
   const Evaluator& evaluator_;
   const Chain& chain_;
   const std::vector<Kind>& kinds_;
-  std::int64_t micro_batches_, samples_ = 1;
-  double filled_;
+  std::int64_t micro_batches_, samples_;  // samples of a micro-batch
+  double filled_ = 1;
   std::vector<std::vector<double>> seconds_;  // by kind, of the groups before a place; of one micro-batch, as the next
   std::vector<std::vector<double>> forward_;  // likewise
   std::vector<double> state_, parameters_, kept_, handed_;  // bytes, likewise
@@ -359,11 +362,15 @@ std::vector<Strategy> pipeline_starts(const Evaluator& evaluator) {
   if (devices < 2 || devices > kMostDevices) return {};
   const Chain chain(evaluator.graph());
   const std::vector<Kind> kinds = kinds_of(evaluator);
+  std::vector<StageSearch> searches;
+  for (std::int64_t m = 2; m <= std::min(kMostMicroBatches, evaluator.batch()); m *= 2) {
+    searches.emplace_back(evaluator, chain, kinds, m);
+  }
   std::vector<Strategy> starts;
   for (const double filled : kFilled) {
     std::vector<Candidate> candidates;
-    for (std::int64_t m = 2; m <= std::min(kMostMicroBatches, evaluator.batch()); m *= 2) {
-      std::vector<Candidate> found = StageSearch(evaluator, chain, kinds, m, filled).run();
+    for (StageSearch& search : searches) {
+      std::vector<Candidate> found = search.run(filled);
       std::move(found.begin(), found.end(), std::back_inserter(candidates));
     }
     std::ranges::stable_sort(candidates, {}, &Candidate::seconds);

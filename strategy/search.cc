@@ -53,7 +53,7 @@ class Search {
 
   SearchResult run() {
     judge_baselines();
-    judge_new(pipeline_starts(evaluator_));
+    if (!over()) judge_new(pipeline_starts(evaluator_));
     std::vector<Evaluation> uniform = judge_new(data_parallel_starts(evaluator_, work_));
     for (const Evaluation& known : result_.baselines) {
       if (!known.strategy.name.starts_with("cp-")) continue;
