@@ -53,16 +53,12 @@ void fill_tensors(const Graph& graph, std::vector<TensorInfo>& infos) {
     }
   }
   for (const Op& op : graph.ops) {
-    if (op.kind == OpKind::kForward) {
-      for (TensorId written : op.writes) infos[static_cast<std::size_t>(written)].written = true;
-    } else if (op.is_backward()) {
-      for (std::size_t i = op.gradient_outputs.size(); i < op.inputs.size(); ++i) {
-        const TensorId input = op.inputs[i];
-        if (input != kNone && graph.tensors[static_cast<std::size_t>(input)].role == TensorRole::kActivation) {
-          infos[static_cast<std::size_t>(infos[static_cast<std::size_t>(input)].root)].saved = true;
-        }
-      }
-    }
+    if (op.kind != OpKind::kForward) continue;
+    for (TensorId written : op.writes) infos[static_cast<std::size_t>(written)].written = true;
+  }
+  const std::vector<char> taken = taken_by_backward(graph);
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    infos[i].saved = taken[i] != 0 && graph.tensors[i].role == TensorRole::kActivation;
   }
 }
 

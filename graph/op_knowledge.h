@@ -123,6 +123,9 @@ Flops flops(const Graph& graph, const Op& op, std::int64_t batch);
 // Bytes that the op reads and writes at least; 0 for views.
 Bytes bytes_moved(const Graph& graph, const Op& op, std::int64_t batch);
 
+// By tensor, of views that whose storage they share: whether a backward op takes it, beside gradients.
+std::vector<char> taken_by_backward(const Graph& graph);
+
 // What autograd keeps of a forward op whose inputs at `gradient_places` need gradients: PyTorch's derivative formulas
 // (tools/autograd/derivatives.yaml), tensors once each.
 struct SavedForBackward {

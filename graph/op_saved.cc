@@ -107,4 +107,17 @@ SavedForBackward saved_for_backward(const Graph& graph, const Op& op,
   return saved;
 }
 
+std::vector<char> taken_by_backward(const Graph& graph) {
+  std::vector<char> taken(graph.tensors.size(), 0);
+  for (const Op& op : graph.ops) {
+    if (!op.is_backward()) continue;
+    for (std::size_t i = op.gradient_outputs.size(); i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == kNone) continue;
+      const TensorId root = graph.tensors[op.inputs[i]].alias_of;
+      taken[root == kNone ? op.inputs[i] : root] = 1;
+    }
+  }
+  return taken;
+}
+
 }  // namespace motley

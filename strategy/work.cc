@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "graph/op_knowledge.h"
+
 namespace motley {
 
 std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, const CostModel& costs,
@@ -20,15 +22,7 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
   for (DeviceIndex device = 0; device < devices; ++device) {
     first_alike.push_back(first_of_class.try_emplace(costs.cost_class(device), device).first->second);
   }
-  std::vector<char> saved(graph.tensors.size(), 0);
-  for (const Op& op : graph.ops) {
-    if (!op.is_backward()) continue;
-    for (std::size_t i = op.gradient_outputs.size(); i < op.inputs.size(); ++i) {
-      if (op.inputs[i] == kNone) continue;
-      const TensorId root = graph.tensors[op.inputs[i]].alias_of;
-      saved[root == kNone ? op.inputs[i] : root] = 1;
-    }
-  }
+  const std::vector<char> saved = taken_by_backward(graph);
   std::vector<OpCost> alike(devices);  // of the op at hand, by the first device of a class
   for (std::size_t o = 0; o < graph.ops.size(); ++o) {
     const Op& op = graph.ops[o];
