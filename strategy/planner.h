@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "strategy/bound.h"
-#include "strategy/search.h"
+#include "strategy/search/search.h"
 
 namespace motley {
 

@@ -12,7 +12,7 @@
 #include "strategy/baselines.h"
 #include "strategy/drawn_costs.h"
 #include "strategy/scaled_costs.h"
-#include "strategy/search.h"
+#include "strategy/search/search.h"
 
 namespace motley {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "strategy/moves.h"
+#include "strategy/search/moves.h"
 #include "tests/strategy/setting.h"
 
 namespace motley {

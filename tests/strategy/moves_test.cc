@@ -1,4 +1,4 @@
-#include "strategy/moves.h"
+#include "strategy/search/moves.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

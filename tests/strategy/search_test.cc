@@ -1,4 +1,4 @@
-#include "strategy/search.h"
+#include "strategy/search/search.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "strategy/starts.h"
+#include "strategy/search/starts.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "strategy/baselines.h"
-#include "strategy/moves.h"
+#include "strategy/search/moves.h"
 
 namespace motley {
 

@@ -1,4 +1,4 @@
-#include "strategy/alternatives.h"
+#include "strategy/search/alternatives.h"
 
 #include <algorithm>
 

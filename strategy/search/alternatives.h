@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "strategy/search.h"
+#include "strategy/search/search.h"
 
 namespace motley {
 

@@ -1,4 +1,4 @@
-#include "strategy/search.h"
+#include "strategy/search/search.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,11 +6,11 @@
 #include <unordered_set>
 
 #include "base/parallel.h"
-#include "strategy/alternatives.h"
 #include "strategy/baselines.h"
-#include "strategy/moves.h"
 #include "strategy/pipelines.h"
-#include "strategy/starts.h"
+#include "strategy/search/alternatives.h"
+#include "strategy/search/moves.h"
+#include "strategy/search/starts.h"
 
 namespace motley {
 

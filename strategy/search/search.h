@@ -3,12 +3,12 @@
 // Chooses a strategy by search, with the simulator as judge.
 //
 // All baselines are judged first, so the result is never worse than the best of them. Then come starts that are good
-// for a reason (strategy/starts.h, strategy/pipelines.h) and rounds of balancing compute times. The rest of the budget
-// is simulated annealing with large and small changes (strategy/moves.h): each round proposes kRound changes of the
-// current strategy, judges them in parallel, and moves to the best of them when it is better, or by chance when it is a
-// little worse (Metropolis et al. 1953), less and less as the budget is used up. After kPatience rounds without a new
-// best it goes back to the best, or to the best with some trait (strategy/alternatives.h), which lies in another
-// valley.
+// for a reason (strategy/search/starts.h, strategy/pipelines.h) and rounds of balancing compute times. The rest of the
+// budget is simulated annealing with large and small changes (strategy/search/moves.h): each round proposes kRound
+// changes of the current strategy, judges them in parallel, and moves to the best of them when it is better, or by
+// chance when it is a little worse (Metropolis et al. 1953), less and less as the budget is used up. After kPatience
+// rounds without a new best it goes back to the best, or to the best with some trait (strategy/search/alternatives.h),
+// which lies in another valley.
 //
 // A round's proposals depend on nothing but the seed and what was judged before, so the result depends on the number of
 // evaluations and not on threads or time: with `evaluations` given and time to spare, the same seed gives the same
@@ -25,6 +25,8 @@
 
 namespace motley {
 
+class Prior;  // strategy/search/prior.h
+
 struct SearchProgress {
   const Evaluation& best;
   std::int64_t evaluations = 0;
@@ -37,6 +39,7 @@ struct SearchOptions {
   // No strategy takes less: when the best is within 0.1 % of it, only the starts are judged, since they tell what each
   // decision is worth.
   Seconds bound;
+  const Prior* prior = nullptr;  // not asked yet
   std::uint64_t seed = 1;
   int threads = 0;                                      // 0: one per core
   std::stop_token stop;                                 // ends the search with the best so far
