@@ -7,9 +7,9 @@
 #include <chrono>
 #include <vector>
 
-#include "agent/mapped_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "runtime/mapped_file.h"
 
 namespace motley {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/safetensors.h"
 #include "graph/graph.h"
+#include "runtime/safetensors.h"
 
 namespace motley {
 

@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "agent/mapped_file.h"
-#include "agent/safetensors.h"
 #include "graph/graph.h"
+#include "runtime/mapped_file.h"
+#include "runtime/safetensors.h"
 
 namespace motley {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/safetensors.h"
 #include "compiler/deployment.h"
 #include "runtime/executor.h"
+#include "runtime/safetensors.h"
 
 namespace motley {
 

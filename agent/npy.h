@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "agent/safetensors.h"
+#include "runtime/safetensors.h"
 
 namespace motley {
 

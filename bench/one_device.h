@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/safetensors.h"
 #include "graph/pt2_file.h"
 #include "runtime/executor.h"
+#include "runtime/safetensors.h"
 
 namespace motley {
 

@@ -8,11 +8,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "agent/safetensors.h"
 #include "base/error.h"
 #include "bench/one_device.h"
 #include "graph/pt2_file.h"
 #include "graph/training_graph.h"
+#include "runtime/safetensors.h"
 
 namespace motley {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "tests/agent/python.h"
 #include "tests/support/error_of.h"
+#include "tests/support/python.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {

@@ -9,14 +9,14 @@
 #include <thread>
 
 #include "agent/checkpoint.h"
-#include "agent/safetensors.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "compiler/compiler.h"
 #include "graph/training_graph.h"
 #include "runtime/gloo_communicator.h"
-#include "tests/agent/python.h"
+#include "runtime/safetensors.h"
 #include "tests/support/error_of.h"
+#include "tests/support/python.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {

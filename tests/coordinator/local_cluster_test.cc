@@ -8,13 +8,13 @@
 #include <fstream>
 #include <thread>
 
-#include "agent/safetensors.h"
 #include "base/error.h"
 #include "coordinator/client.h"
 #include "graph/serialize.h"
 #include "graph/training_graph.h"
-#include "tests/agent/python.h"
+#include "runtime/safetensors.h"
 #include "tests/support/error_of.h"
+#include "tests/support/python.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {

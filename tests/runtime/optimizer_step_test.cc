@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "runtime/executor.h"
-#include "tests/agent/python.h"
 #include "tests/runtime/one_op.h"
+#include "tests/support/python.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {

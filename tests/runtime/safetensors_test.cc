@@ -1,4 +1,4 @@
-#include "agent/safetensors.h"
+#include "runtime/safetensors.h"
 
 #include <gmock/gmock.h>
 
@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tests/agent/python.h"
 #include "tests/support/error_of.h"
+#include "tests/support/python.h"
 #include "tests/support/temporary_folder.h"
 
 namespace motley {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/mapped_file.h"
 #include "graph/graph.h"
+#include "runtime/mapped_file.h"
 
 namespace motley {
 

@@ -1,4 +1,4 @@
-#include "agent/mapped_file.h"
+#include "runtime/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

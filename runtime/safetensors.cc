@@ -1,4 +1,4 @@
-#include "agent/safetensors.h"
+#include "runtime/safetensors.h"
 
 #include <algorithm>
 #include <array>
