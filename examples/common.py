@@ -71,8 +71,9 @@ def image_parser(description: str | None, output: str, size: int) -> argparse.Ar
 def build(options: argparse.Namespace, make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
     """Makes the model from the seed, or on the meta device when no weights are asked for."""
     torch.manual_seed(options.seed)
-    with torch.device("meta" if options.no_weights else "cpu"):
-        return make()
+    device = "meta" if options.no_weights else "cpu"
+    with torch.device(device):
+        return make().to(device)  # XLNet makes parameters on the CPU whatever the default is
 
 
 def export(options: argparse.Namespace, module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:

@@ -1,4 +1,5 @@
-"""Exports ResNet-50 (torchvision) with its cross entropy."""
+"""Exports a ResNet of bottleneck blocks (torchvision) with its cross entropy. The default is ResNet-50; 101 is
+--layers 3 4 23 3, 152 is --layers 3 8 36 3."""
 
 from typing import Any
 

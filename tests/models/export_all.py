@@ -21,8 +21,11 @@ import transformers
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / folder) for folder in ("python", "examples")]
 from motley import export_model  # noqa: E402
+from nasnet import NasNet  # noqa: E402
+from transformer import TranslationLoss  # noqa: E402
+from xlnet import TextLoss  # noqa: E402
 
 
 class LanguageModel(nn.Module):
@@ -76,6 +79,8 @@ tokens = {
     "intermediate_size": 64,
 }
 
+LAYERS: dict[str, Any] = {"layers": 2, "attention_heads": 4, "ffn_dim": 64}
+
 
 def text(model: nn.Module, length: int = 16, vocabulary: int = 64) -> Example:
     ids = torch.randint(0, vocabulary, (batch, length))
@@ -112,6 +117,32 @@ def moe(**options: Any) -> nn.Module:
 def t5(**options: Any) -> nn.Module:
     start: dict[str, Any] = {"decoder_start_token_id": 0, "pad_token_id": 0}
     return transformers.T5ForConditionalGeneration(transformers.T5Config(dropout_rate=0.0, **start, **options))
+
+
+def translation() -> Example:
+    model = transformers.MarianMTModel(
+        transformers.MarianConfig(
+            **{f"{side}_{size}": value for side in ("encoder", "decoder") for size, value in LAYERS.items()},
+            vocab_size=64,
+            d_model=32,
+            max_position_embeddings=16,
+            dropout=0.0,
+            activation_function="relu",
+            pad_token_id=63,
+            decoder_start_token_id=63,
+            eos_token_id=62,
+        )
+    )
+    words = torch.randint(0, 60, (2, batch, 16))
+    return TranslationLoss(model), {"source": words[0], "target": words[1]}
+
+
+def xlnet() -> Example:
+    size: dict[str, Any] = {"vocab_size": 64, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
+    classes = {i: f"class {i}" for i in range(10)}
+    config = transformers.XLNetConfig(dropout=0.0, summary_last_dropout=0.0, id2label=classes, **size)
+    data = {"input_ids": torch.randint(0, 64, (batch, 16)), "label": torch.randint(0, 10, (batch,))}
+    return TextLoss(transformers.XLNetForSequenceClassification(config)), data
 
 
 def small_swin() -> nn.Module:
@@ -218,6 +249,9 @@ small: dict[str, Callable[[], Example]] = {
     "vit": lambda: images(torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=10, dropout=0.0), 32),
     "swin": lambda: images(small_swin(), 32),
     "t5": lambda: text(t5(vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)),
+    "translation": translation,
+    "xlnet": xlnet,
+    "nasnet": lambda: images(NasNet(3, 10, stem=4, width=8, repeats=1, dropout=0.0), 64),
     "recommender": lambda: (
         Recommender(),
         {"dense": torch.randn(batch, 4), "sparse": torch.randint(0, 50, (batch, 3, 2)), "label": torch.rand(batch)},

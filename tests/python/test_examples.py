@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import common
 import pytest
 import torch
 from motley.reference import load_module
@@ -21,6 +22,9 @@ OPTIONS = {
     "resnet50": f"{IMAGE} --layers 1 1 1 1 --width 4",
     "vgg19": f"{IMAGE} --width 0.1 --hidden 16 --channels 1",
     "inception_v3": "--image-size 75 --classes 4 --no-auxiliary",
+    "nasnet": f"{IMAGE} --repeats 1 --width 8 --stem 4",
+    "transformer": f"{LANGUAGE} --intermediate 32",
+    "xlnet": f"{LANGUAGE} --intermediate 32 --classes 4",
     "mobilenet_v2": f"{IMAGE} --width 0.25",
 }
 
@@ -56,6 +60,32 @@ def test_example_trains(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert loss.shape == ()
     assert torch.isfinite(loss)
     assert any(parameter.grad is not None for parameter in module.parameters())
+
+
+# As the papers have them: ResNet-152 60.2 million (torchvision), NASNet-A mobile 5.3, Transformer base and big 65 and
+# 213 (with 37,000 words in one embedding), BERT-large 340 and XLNet-large 360, each within 4 %.
+LARGE = "--layers 24 --hidden 1024 --heads 16 --intermediate 4096"
+PARAMETERS = {
+    "resnet50": ("--layers 3 8 36 3", 60.2e6),
+    "nasnet": ("", 5.3e6),
+    "transformer": ("", 65e6),
+    "transformer big": ("--hidden 1024 --heads 16 --intermediate 4096", 213e6),
+    "bert": (LARGE, 340e6),
+    "xlnet": (LARGE, 360e6),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PARAMETERS))
+def test_example_has_the_papers_size(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, expected = PARAMETERS[name]
+    script = name.split()[0]
+    monkeypatch.setattr(common, "export_model", lambda *arguments, **options: None)
+    monkeypatch.setattr(sys, "argv", [script, *options.split(), "--no-weights"])
+    importlib.import_module(script).main()
+    parameters = int(capsys.readouterr().out.split()[1].replace(",", ""))
+    assert parameters == pytest.approx(expected, rel=0.04)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "vgg19"])

@@ -212,9 +212,10 @@ INSTANTIATE_TEST_SUITE_P(Models, BatchLayoutTest,
                          testing::Values(Case{"gpt2", {1, 3}, false}, Case{"bert", {1, 3}, false},
                                          Case{"llama", {1, 3}, false}, Case{"moe", {1, 3}, false},
                                          Case{"vit", {1, 3}, false}, Case{"swin", {1, 3}, false},
-                                         Case{"t5", {1, 3}, false}, Case{"recommender", {1, 3}, false},
+                                         Case{"t5", {1, 3}, false}, Case{"translation", {1, 3}, false},
+                                         Case{"xlnet", {1, 3}, false}, Case{"recommender", {1, 3}, false},
                                          Case{"vgg", {1, 3}, false}, Case{"resnet", {2, 2}, true},
-                                         Case{"mobilenet", {2, 2}, true}),
+                                         Case{"mobilenet", {2, 2}, true}, Case{"nasnet", {2, 2}, true}),
                          [](const auto& info) { return std::string(info.param.model); });
 
 TEST_P(BatchLayoutTest, TheWholeIsMadeOfTheReplicasParts) {

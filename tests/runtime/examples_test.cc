@@ -80,7 +80,8 @@ TEST_P(ExamplesTest, PassTheDispatchCheck) { check_dispatch(graph_, *executor_);
 
 INSTANTIATE_TEST_SUITE_P(Models, ExamplesTest,
                          testing::Values("gpt2", "bert", "llama", "moe", "resnet", "vgg", "mobilenet", "inception",
-                                         "vit", "swin", "t5", "recommender", "in_place"),
+                                         "nasnet", "vit", "swin", "t5", "translation", "xlnet", "recommender",
+                                         "in_place"),
                          [](const auto& model) { return model.param; });
 
 }  // namespace
