@@ -26,9 +26,10 @@ struct Row {
 };
 
 // One line per device, as its data sheet has it. Rates with sparsity are halved; NVLink's total of both ways likewise.
-constexpr std::array<Row, 17> kRows{{
+constexpr std::array<Row, 18> kRows{{
     {"GTX-1080-Ti", 0.354, 11.3, 0, 0.177, 0, 11, 484, 3, 0, "NVIDIA GeForce GTX 1080 Ti specifications (GP102)"},
     {"P100", 4.7, 9.3, 0, 18.7, 0, 16, 732, 3, 0, "NVIDIA Tesla P100 PCIe data sheet"},
+    {"P100-12GB", 4.7, 9.3, 0, 18.7, 0, 12, 549, 3, 0, "NVIDIA Tesla P100 PCIe data sheet, 12 GB"},
     {"T4", 0.254, 8.1, 0, 65, 0, 16, 320, 3, 0, "NVIDIA T4 data sheet"},
     {"V100-16GB", 7.8, 15.7, 0, 125, 0, 16, 900, 3, 150, "NVIDIA V100 data sheet, SXM2"},
     {"V100-32GB", 7.8, 15.7, 0, 125, 0, 32, 900, 3, 150, "NVIDIA V100 data sheet, SXM2"},

@@ -10,8 +10,9 @@ namespace {
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 TEST(Catalogue, HasTheCardsPeopleHave) {
-  for (const char* name : {"GTX-1080-Ti", "P100", "T4", "V100-16GB", "V100-32GB", "RTX-2080-Ti", "RTX-3090", "RTX-4090",
-                           "A10", "L4", "L40S", "A100-40GB", "A100-80GB", "H100", "H200", "B200", "cpu"}) {
+  for (const char* name :
+       {"GTX-1080-Ti", "P100", "P100-12GB", "T4", "V100-16GB", "V100-32GB", "RTX-2080-Ti", "RTX-3090", "RTX-4090",
+        "A10", "L4", "L40S", "A100-40GB", "A100-80GB", "H100", "H200", "B200", "cpu"}) {
     const auto kind = find_kind(name);
     ASSERT_TRUE(kind) << name;
     EXPECT_GT(kind->fp32.value, 0) << name;
@@ -55,6 +56,8 @@ TEST(Catalogue, ReadsDriversNames) {
   EXPECT_EQ(kind_of_model("NVIDIA A100-SXM4-80GB", Bytes(79 * kGiB)), "A100-80GB");
   EXPECT_EQ(kind_of_model("NVIDIA A100-PCIE-40GB", Bytes(39 * kGiB)), "A100-40GB");
   EXPECT_EQ(kind_of_model("Tesla V100-SXM2-16GB", Bytes(16 * kGiB)), "V100-16GB");
+  EXPECT_EQ(kind_of_model("Tesla P100-PCIE-12GB", Bytes(12 * kGiB)), "P100-12GB");
+  EXPECT_EQ(kind_of_model("Tesla P100-PCIE-16GB", Bytes(16 * kGiB)), "P100");
   EXPECT_EQ(kind_of_model("NVIDIA A10", Bytes(22 * kGiB)), "A10");
   EXPECT_EQ(kind_of_model("NVIDIA L40S", Bytes(45 * kGiB)), "L40S");
   EXPECT_EQ(kind_of_model("NVIDIA GeForce GTX 1080 Ti", Bytes(11 * kGiB)), "GTX-1080-Ti");

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "profiler/catalogue.h"
 #include "proto/cluster.h"
 
@@ -9,6 +11,8 @@ namespace motley {
 namespace {
 
 using testing::ElementsAre;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 class ExampleCluster {
  public:
@@ -22,6 +26,11 @@ class ExampleCluster {
       names.push_back((channel % 2 == 0 ? "" : "<") + cluster_.links[channel / 2].name);
     }
     return names;
+  }
+  std::map<std::string, int> kinds() const {
+    std::map<std::string, int> devices;
+    for (const Device& device : cluster_.devices) ++devices[device.kind];
+    return devices;
   }
   double latency(const std::string& from, const std::string& to) const {
     return cluster_.latency(cluster_.device_named(from), cluster_.device_named(to)).value;
@@ -63,6 +72,21 @@ TEST(ExampleClusters, ZonesMeetOnOneSlowWay) {
   EXPECT_THAT(c.way("east-1/0", "west-0/2"),
               ElementsAre("east-1/0-east-1", "east-1-east", "between-zones", "<west-0-west", "<west-0/2-west-0"));
   EXPECT_DOUBLE_EQ(c.bandwidth("east-1/0", "west-0/2"), 5e9 / 8);
+}
+
+TEST(ExampleClusters, HaveTheDevicesThatTheyName) {
+  const auto kinds = [](const std::string& name) { return ExampleCluster(name).kinds(); };
+  EXPECT_THAT(kinds("heterog.yaml"),
+              UnorderedElementsAre(Pair("V100-16GB", 2), Pair("GTX-1080-Ti", 4), Pair("P100-12GB", 2)));
+  EXPECT_THAT(kinds("heterog-twice.yaml"),
+              UnorderedElementsAre(Pair("V100-16GB", 4), Pair("GTX-1080-Ti", 8), Pair("P100-12GB", 4)));
+  EXPECT_THAT(kinds("v100-t4.yaml"), UnorderedElementsAre(Pair("V100-16GB", 12), Pair("T4", 4)));
+  EXPECT_THAT(kinds("a100-v100.yaml"), UnorderedElementsAre(Pair("A100-40GB", 8), Pair("V100-16GB", 8)));
+  EXPECT_THAT(kinds("lab.yaml"), UnorderedElementsAre(Pair("RTX-3090", 8), Pair("RTX-2080-Ti", 8)));
+  EXPECT_THAT(kinds("two-zones.yaml"),
+              UnorderedElementsAre(Pair("A100-40GB", 16), Pair("V100-16GB", 16), Pair("A10", 16), Pair("T4", 16)));
+  EXPECT_THAT(kinds("thousand.yaml"), UnorderedElementsAre(Pair("H100", 400), Pair("A100-80GB", 600)));
+  EXPECT_THAT(kinds("ten-thousand.yaml"), ElementsAre(Pair("H100", 10000)));
 }
 
 TEST(ExampleClusters, TenThousandDevicesInHalls) {
