@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import demo, memory, papers, pipeline, predictions, simulator, validate, worker
+from bench import demo, memory, papers, pipeline, predictions, simulator, strategy, validate, worker
 from bench.harness import ROOT, Parts, Report, Unfinished, page
 
 BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
@@ -15,10 +15,15 @@ BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "demo": (demo.run, "three unequal devices: every strategy, predicted against measured"),
     "memory": (memory.run, "every worker's memory, predicted against measured"),
     "validate": (validate.run, "others' measured plans on GPUs: time and memory, predicted against measured"),
+    "strategy": (strategy.run, "what a search finds on unlike clusters, against every fixed strategy and the bound"),
     "papers": (papers.run, "what papers claim of pipeline schedules, and what the simulator says"),
     "pipeline": (pipeline.run, "a model that no host holds alone: the planned pipeline against even stages"),
 }
-IN_PARTS: dict[str, Callable[[bool, Parts], Report]] = {"box": predictions.run, "memory": memory.run}
+IN_PARTS: dict[str, Callable[[bool, Parts], Report]] = {
+    "box": predictions.run,
+    "memory": memory.run,
+    "strategy": strategy.run,
+}
 
 
 def main() -> None:
@@ -34,7 +39,7 @@ def main() -> None:
         "--parts",
         type=Path,
         metavar="FOLDER",
-        help=f"of {' and '.join(IN_PARTS)}: keep in FOLDER what every part finds, and measure only those that it lacks",
+        help=f"of {', '.join(IN_PARTS)}: keep in FOLDER what every part finds, and measure only those that it lacks",
     )
     parser.add_argument("--at-most", type=int, metavar="N", help="with --parts: end after measuring N of them")
     options = parser.parse_args()

@@ -204,6 +204,7 @@ nlohmann::json to_json(const Plan& plan, const Cluster& cluster) {
   nlohmann::json json = to_json(plan.chosen, cluster);
   json["lower_bound_seconds"] = plan.bound.seconds().value;
   json["evaluations"] = plan.evaluations;
+  json["search_seconds"] = plan.elapsed.value;
   if (!plan.feasible()) {
     json["reasons"] = plan.reasons;
     json["changes"] = plan.changes;
@@ -255,6 +256,8 @@ std::string explanation(const Evaluation& subject, const Plan& plan, const Evalu
 nlohmann::json explanation_json(const Evaluation& subject, const Plan& plan, const Evaluator& evaluator) {
   nlohmann::json json{{"plan", to_json(subject, evaluator.cluster())},
                       {"lower_bound_seconds", plan.bound.seconds().value},
+                      {"evaluations", plan.evaluations},
+                      {"search_seconds", plan.elapsed.value},
                       {"micro_batches", subject.strategy.micro_batches},
                       {"schedule", subject.strategy.schedule},
                       {"placement", nlohmann::json::array()},
