@@ -117,6 +117,10 @@ class StageSearch {
         samples_(std::max<std::int64_t>(1, evaluator.batch() / micro_batches)) {
     add_work(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), samples_));
     choose_cuts(chain.crossing(samples_));
+    for (std::size_t from = 0; from < kinds.size(); ++from) {
+      second_per_byte_.emplace_back();
+      for (std::size_t to = 0; to < kinds.size(); ++to) second_per_byte_[from].push_back(second_per_byte(from, to));
+    }
     for (const Kind& kind : kinds) radix_.push_back(kind.units() + 1);
     counts_ = std::accumulate(radix_.begin(), radix_.end(), std::size_t{1}, std::multiplies<>());
   }
@@ -234,7 +238,7 @@ class StageSearch {
     if (static_cast<std::int64_t>(width) > samples_) return;
     const auto wide = static_cast<double>(width);
     const auto held = static_cast<double>(std::min<std::int64_t>(k + 1, micro_batches_));
-    const double away = state.kind == kNone ? 0 : crossing_[cuts_[end]] / wide * second_per_byte(kind, state.kind);
+    const double away = state.kind == kNone ? 0 : crossing_[cuts_[end]] / wide * second_per_byte_[kind][state.kind];
     for (std::size_t begin = end; begin-- > 0;) {
       const auto between = [&](const std::vector<double>& sums) { return sums[cuts_[end]] - sums[cuts_[begin]]; };
       // What does not fit is made again: each group keeps what it hands on, and one at a time all the rest.
@@ -246,7 +250,7 @@ class StageSearch {
         seconds += between(forward_[kind]);
         if (between(state_) + between(handed_) / wide * held > memory) return;  // longer ones need more
       }
-      const double reduce = 2 * (wide - 1) / wide * between(parameters_) * second_per_byte(kind, kind);
+      const double reduce = 2 * (wide - 1) / wide * between(parameters_) * second_per_byte_[kind][kind];
       const double work = seconds / wide;
       const double longest = std::max({state.longest, work + reduce / static_cast<double>(micro_batches_), away});
       const double sum = state.sum + work + 2 * away;
@@ -291,6 +295,7 @@ class StageSearch {
   std::vector<std::vector<double>> forward_;  // likewise
   std::vector<double> state_, parameters_, kept_, handed_;  // bytes, likewise
   std::vector<double> crossing_;
+  std::vector<std::vector<double>> second_per_byte_;  // from a kind, to a kind
   std::vector<std::size_t> cuts_;
   std::vector<std::size_t> radix_;
   std::size_t counts_ = 1;  // ways to take some units of each kind
