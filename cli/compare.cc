@@ -14,8 +14,7 @@ void add_compare_command(CLI::App& app) {
   add_planning_options(*command, *options);
   add_search_options(*command, *options);
   command->callback([options] {
-    const auto bench = make_workbench(*options);
-    Plan plan = make_plan(*bench, *options);
+    auto [bench, plan, elapsed] = make_plan(*options);
     std::vector<Evaluation> evaluations = std::move(plan.baselines);
     evaluations.push_back(std::move(plan.chosen));
     if (options->model.json) {
@@ -23,7 +22,7 @@ void add_compare_command(CLI::App& app) {
       for (const Evaluation& evaluation : evaluations) list.push_back(to_json(evaluation, bench->cluster));
       std::cout << list.dump(2) << "\n";
     } else {
-      std::cout << comparison_table(evaluations, bench->cluster);
+      std::cout << comparison_table(evaluations, bench->cluster) << basis_text(bench->basis);
     }
     end_unless(std::any_of(evaluations.begin(), evaluations.end(), [](const auto& one) { return one.feasible(); }));
   });

@@ -18,12 +18,16 @@ struct ExplainOptions : PlanningOptions {
 };
 
 void explain_plan(const ExplainOptions& options) {
-  const auto bench = make_workbench(options);
-  const Plan plan = make_plan(*bench, options);
+  const auto [bench, plan, elapsed] = make_plan(options);
   const Evaluation subject =
       options.plan.empty() ? plan.chosen : bench->evaluator->evaluate(strategy_from(options.plan, *bench));
-  std::cout << (options.model.json ? explanation_json(subject, plan, *bench->evaluator).dump(2) + "\n"
-                                   : explanation(subject, plan, *bench->evaluator));
+  if (options.model.json) {
+    nlohmann::json json = explanation_json(subject, plan, *bench->evaluator);
+    add_basis(json, bench->basis);
+    std::cout << json.dump(2) << "\n";
+  } else {
+    std::cout << explanation(subject, plan, *bench->evaluator) << basis_text(bench->basis);
+  }
   end_unless(subject.feasible());
 }
 

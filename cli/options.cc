@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -45,6 +47,30 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_flag("--json", options.json, "print the result as JSON");
 }
 
+void add_profiled_options(CLI::App& command, ProfiledOptions& options) {
+  CLI::Option* model = command.get_option("model");
+  model->description(model->get_description() + "; or layers and times that others profiled (docs/profiles.md)");
+  command
+      .add_option("--tensor-parallel", options.tensor_parallel,
+                  "for others' profiles: GPUs that hold each layer together, as one device; unless given, a plan "
+                  "chooses of all degrees that were profiled")
+      ->check(at_least(1));
+  command.add_option("--layer-output", options.layer_output,
+                     "for Metis's profiles, which do not tell it: what a layer hands on for one sample, such as 4MiB");
+}
+
+std::unique_ptr<ProfiledModel> profiled_model(const std::string& path, const ProfiledOptions& options) {
+  return read_profiled_model(path, options.layer_output.empty() ? Bytes(0) : parse_bytes(options.layer_output));
+}
+
+std::int64_t degree_of(const ProfiledModel& model, const ProfiledOptions& options) {
+  if (options.tensor_parallel > 0) return options.tensor_parallel;
+  const std::vector<std::string> kinds = model.kinds();
+  std::int64_t least = model.degrees(kinds.empty() ? "" : kinds.front()).front();
+  for (const std::string& kind : kinds) least = std::min(least, model.degrees(kind).front());
+  return least;
+}
+
 void add_headroom_option(CLI::App& command, std::string& headroom) {
   headroom = "0";
   command
@@ -56,13 +82,27 @@ void add_headroom_option(CLI::App& command, std::string& headroom) {
 
 void add_planning_options(CLI::App& command, PlanningOptions& options) {
   add_model_options(command, options.model);
+  add_profiled_options(command, options.profiled);
   command.add_option("--batch", options.batch, "samples per iteration, over all devices")
       ->required()
       ->check(batch_size());
   CLI::Option* coordinator = command.add_option("--coordinator", options.coordinator,
                                                 "a coordinator: its devices and links, measured if need be");
   coordinator->check(host_and_port());
-  command.add_option("--cluster", options.cluster, "the cluster, a YAML file (docs/cluster.md)")->excludes(coordinator);
+  CLI::Option* cluster = command.add_option("--cluster", options.cluster, "the cluster, a YAML file (docs/cluster.md)")
+                             ->excludes(coordinator);
+  command
+      .add_option("--gpus", options.gpus,
+                  "for Sailor's profiles: so many GPUs of a kind, as in A100-40=16,V100-16=16, on nodes and links as "
+                  "its files tell")
+      ->delimiter(',')
+      ->excludes(coordinator)
+      ->excludes(cluster);
+  command
+      .add_option("--profiled-on", options.profiled_on,
+                  "for others' profiles: the kind of device whose times, scaled by the catalogue's rates, hold for "
+                  "kinds that were not profiled")
+      ->excludes(coordinator);
   options.profiles = default_profile_store();
   command.add_option("--profiles", options.profiles, "the store of what was measured, for --cluster")
       ->excludes(coordinator)
@@ -75,24 +115,6 @@ void add_search_options(CLI::App& command, PlanningOptions& options) {
       ->check(at_least(0))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "of the search")->check(at_least(0))->capture_default_str();
-}
-
-Plan make_plan(const Workbench& bench, const PlanningOptions& options) {
-  const Interrupt interrupt;
-  SearchOptions search;
-  search.time = Seconds(options.budget);
-  search.seed = options.seed;
-  search.stop = interrupt.token();
-  if (::isatty(STDERR_FILENO) != 0) {
-    search.progress = [budget = search.time](const SearchProgress& progress) {
-      const Evaluation& best = progress.best;
-      std::fprintf(stderr, "\r\033[Ksearch: %s of %s, %lld strategies, best %s", to_string(progress.elapsed).c_str(),
-                   to_string(budget).c_str(), static_cast<long long>(progress.evaluations),
-                   best.feasible() ? to_string(best.simulation.iteration).c_str() : "does not fit");
-      if (progress.elapsed >= budget) std::fputs("\r\033[K", stderr);
-    };
-  }
-  return plan(bench.graph, bench.cluster, *bench.costs, bench.evaluator->batch(), search);
 }
 
 std::string default_profile_store() {
@@ -131,7 +153,60 @@ std::unique_ptr<ProfileStore> open_profiles(const std::string& path) {
   return nullptr;
 }
 
-std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
+namespace {
+
+// "A100-40=16"
+std::map<std::string, std::int64_t> counts_of(const std::vector<std::string>& gpus) {
+  std::map<std::string, std::int64_t> counts;
+  for (const std::string& text : gpus) {
+    const std::size_t equals = text.find('=');
+    std::int64_t count = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument}
+                                                  : std::from_chars(text.data() + equals + 1, end, count);
+    if (read.ec != std::errc() || read.ptr != end || count < 1 || count > 4096 ||
+        !counts.emplace(text.substr(0, equals), count).second) {
+      throw Error(ErrorKind::kInvalidInput,
+                  "--gpus " + text + ": should be KIND=COUNT, each kind once, up to 4096 of it");
+    }
+  }
+  return counts;
+}
+
+Cluster gpus_for(const ProfiledModel& model, const PlanningOptions& options) {
+  if (!options.coordinator.empty()) {
+    throw Error(ErrorKind::kUnsupported,
+                model.title() + " cannot be run, so there is nothing to measure: give --cluster FILE, or --gpus");
+  }
+  if (options.cluster.empty() && options.gpus.empty()) {
+    throw Error(ErrorKind::kInvalidInput, "no cluster is named: give --cluster FILE, or for Sailor's profiles --gpus");
+  }
+  return options.gpus.empty() ? read_cluster(options.cluster, catalogue_defaults)
+                              : model.cluster(counts_of(options.gpus));
+}
+
+void finish(Workbench& bench, const PlanningOptions& options) {
+  check_batch(bench.graph, options.batch);
+  bench.cluster.leave_free(parse_headroom(options.headroom));
+  bench.evaluator = std::make_unique<Evaluator>(bench.graph, bench.cluster, *bench.costs, options.batch);
+}
+
+std::unique_ptr<Workbench> bench_on(const ProfiledModel& model, const Cluster& gpus, std::int64_t degree,
+                                    const PlanningOptions& options) {
+  ProfiledJob job = job_on(model, gpus, degree, options.profiled_on);
+  auto bench = std::make_unique<Workbench>(
+      Workbench{std::move(job.graph), std::move(job.cluster), std::move(job.costs), nullptr, std::move(job.basis)});
+  finish(*bench, options);
+  return bench;
+}
+
+std::unique_ptr<Workbench> bench_of_program(const PlanningOptions& options) {
+  if (!options.gpus.empty() || !options.profiled_on.empty() || options.profiled.tensor_parallel > 0 ||
+      !options.profiled.layer_output.empty()) {
+    throw Error(ErrorKind::kInvalidInput, options.model.path +
+                                              ": --gpus, --profiled-on, --tensor-parallel and --layer-output are for "
+                                              "models that others profiled (docs/profiles.md)");
+  }
   auto bench = std::make_unique<Workbench>();
   bench->graph = load_training_graph(options.model.path, options.model.training);
   check_batch(bench->graph, options.batch);
@@ -144,9 +219,63 @@ std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
   } else {
     throw Error(ErrorKind::kInvalidInput, "no cluster is named: give --cluster FILE, or --coordinator HOST:PORT");
   }
-  bench->cluster.leave_free(parse_headroom(options.headroom));
-  bench->evaluator = std::make_unique<Evaluator>(bench->graph, bench->cluster, *bench->costs, options.batch);
+  finish(*bench, options);
   return bench;
+}
+
+// One for each tensor-parallel degree that is to be tried.
+std::vector<std::unique_ptr<Workbench>> make_workbenches(const PlanningOptions& options) {
+  std::vector<std::unique_ptr<Workbench>> benches;
+  const std::unique_ptr<ProfiledModel> model = profiled_model(options.model.path, options.profiled);
+  if (model == nullptr) {
+    benches.push_back(bench_of_program(options));
+    return benches;
+  }
+  const Cluster gpus = gpus_for(*model, options);
+  const std::int64_t given = options.profiled.tensor_parallel;
+  for (const std::int64_t degree : given > 0 ? std::vector{given} : degrees_on(*model, gpus, options.profiled_on)) {
+    benches.push_back(bench_on(*model, gpus, degree, options));
+  }
+  return benches;
+}
+
+}  // namespace
+
+std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
+  return std::move(make_workbenches(options).front());
+}
+
+Planned make_plan(const PlanningOptions& options) {
+  std::vector<std::unique_ptr<Workbench>> benches = make_workbenches(options);
+  const Interrupt interrupt;
+  SearchOptions search;
+  search.seed = options.seed;
+  search.stop = interrupt.token();
+  if (::isatty(STDERR_FILENO) != 0) {
+    search.progress = [&search](const SearchProgress& progress) {
+      const Evaluation& best = progress.best;
+      std::fprintf(stderr, "\r\033[Ksearch: %s of %s, %lld strategies, best %s", to_string(progress.elapsed).c_str(),
+                   to_string(search.time).c_str(), static_cast<long long>(progress.evaluations),
+                   best.feasible() ? to_string(best.simulation.iteration).c_str() : "does not fit");
+      if (progress.elapsed >= search.time) std::fputs("\r\033[K", stderr);
+    };
+  }
+  Planned best;
+  for (std::size_t i = 0; i < benches.size(); ++i) {
+    Workbench& bench = *benches[i];
+    search.time = (Seconds(options.budget) - best.elapsed) / static_cast<double>(benches.size() - i);
+    const auto no_better = [&] {
+      return lower_bound(bench.graph, bench.cluster, *bench.costs, options.batch).seconds() >=
+             best.plan.chosen.simulation.iteration;
+    };
+    if (best.bench != nullptr && best.plan.feasible() && no_better()) continue;
+    Plan plan = motley::plan(bench.graph, bench.cluster, *bench.costs, options.batch, search);
+    best.elapsed += plan.elapsed;
+    if (best.bench != nullptr && !better(plan.chosen, best.plan.chosen)) continue;
+    best.bench = std::move(benches[i]);
+    best.plan = std::move(plan);
+  }
+  return best;
 }
 
 bool names_plan_file(const std::string& strategy) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/training_graph.h"
+#include "imports/profiled_model.h"
 #include "profiler/cost_table.h"
 #include "profiler/store.h"
 #include "strategy/planner.h"
@@ -22,20 +23,36 @@ struct ModelOptions {
 // MODEL, --optimizer and its figures, --max-groups, --json.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
+// Of a model that others profiled (imports/profiled_model.h).
+struct ProfiledOptions {
+  std::int64_t tensor_parallel = 0;  // 0: planning tries all degrees, else the least
+  std::string layer_output;          // bytes with a unit; empty: unknown
+};
+// --tensor-parallel, --layer-output.
+void add_profiled_options(CLI::App& command, ProfiledOptions& options);
+// Null for a .pt2 file.
+std::unique_ptr<ProfiledModel> profiled_model(const std::string& path, const ProfiledOptions& options);
+// The least degree of any kind, unless one is given.
+std::int64_t degree_of(const ProfiledModel& model, const ProfiledOptions& options);
+
 // --headroom.
 void add_headroom_option(CLI::App& command, std::string& headroom);
 
 struct PlanningOptions {
   ModelOptions model;
+  ProfiledOptions profiled;
   std::int64_t batch = 0;
-  std::string cluster;      // a YAML file; or
-  std::string coordinator;  // HOST:PORT of one whose devices and links are measured
-  std::string profiles;     // the profile store, for `cluster`
-  std::string headroom;     // of each device (proto/headroom.h)
-  double budget = 10;       // seconds of search
+  std::string cluster;            // a YAML file; or
+  std::string coordinator;        // HOST:PORT of one whose devices and links are measured; or
+  std::vector<std::string> gpus;  // KIND=COUNT, on nodes and links that the model's profiles know
+  std::string profiled_on;        // a kind whose times hold, scaled, for others
+  std::string profiles;           // the profile store, for `cluster`
+  std::string headroom;           // of each device (proto/headroom.h)
+  double budget = 10;             // seconds of search
   std::uint64_t seed = 0;
 };
-// add_model_options, --batch, --cluster, --coordinator, --profiles, --headroom.
+// add_model_options, add_profiled_options, --batch, --cluster, --coordinator, --gpus, --profiled-on, --profiles,
+// --headroom.
 void add_planning_options(CLI::App& command, PlanningOptions& options);
 // --budget and --seed of the search.
 void add_search_options(CLI::App& command, PlanningOptions& options);
@@ -44,15 +61,24 @@ void add_search_options(CLI::App& command, PlanningOptions& options);
 struct Workbench {
   Graph graph;
   Cluster cluster;
-  std::unique_ptr<CostTable> costs;
+  std::unique_ptr<CostModel> costs;
   std::unique_ptr<Evaluator> evaluator;
+  std::string basis;  // what costs rest on, in a sentence, where that is others' profiles; else empty
 };
-// Throws Error as the readers of model, cluster and store, or the coordinator, do.
+// Throws Error as the readers of model, cluster and store, or the coordinator, do. Of several tensor-parallel degrees
+// the least.
 std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options);
 
+struct Planned {
+  std::unique_ptr<Workbench> bench;
+  Plan plan;
+  Seconds elapsed;  // of all searches
+};
 // plan(), with a line of progress on standard error when that is a terminal. Ctrl-C ends the search with the best so
-// far.
-Plan make_plan(const Workbench& bench, const PlanningOptions& options);
+// far. Where a profiled model leaves the tensor-parallel degree open, the best of all degrees: each has an equal part
+// of what is left of the budget, and one whose lower bound is no better than the best so far is left out. Throws as
+// make_workbench does.
+Planned make_plan(const PlanningOptions& options);
 
 // The store at that path, or null when there is none.
 std::unique_ptr<ProfileStore> open_profiles(const std::string& path);

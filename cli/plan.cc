@@ -20,14 +20,19 @@ void add_plan_command(CLI::App& app) {
   command->add_option("-o,--output", options->output, "write the plan there (docs/plan.md)");
   command->callback([options] {
     if (!options->output.empty()) check_can_write(options->output);
-    const auto bench = make_workbench(*options);
-    const Plan plan = make_plan(*bench, *options);
+    const auto [bench, plan, elapsed] = make_plan(*options);
     if (!options->output.empty() && plan.feasible()) {
       write_file_atomically(options->output,
                             plan_to_yaml({plan.chosen.strategy, options->batch}, bench->graph, bench->cluster));
     }
-    std::cout << (options->model.json ? to_json(plan, bench->cluster).dump(2) + "\n"
-                                      : plan_report(plan, *bench->evaluator));
+    if (options->model.json) {
+      nlohmann::json json = to_json(plan, bench->cluster);
+      json["search_seconds"] = elapsed.value;  // of all degrees
+      add_basis(json, bench->basis);
+      std::cout << json.dump(2) << "\n";
+    } else {
+      std::cout << plan_report(plan, *bench->evaluator) << basis_text(bench->basis);
+    }
     end_unless(plan.feasible());
   });
 }

@@ -98,6 +98,12 @@ nlohmann::json to_json(const Evaluation& evaluation, const Cluster& cluster) {
   return json;
 }
 
+void add_basis(nlohmann::json& json, const std::string& basis) {
+  if (!basis.empty()) json["costs"] = basis;
+}
+
+std::string basis_text(const std::string& basis) { return basis.empty() ? "" : "\n" + basis + "\n"; }
+
 std::string comparison_table(std::vector<Evaluation> evaluations, const Cluster& cluster) {
   std::stable_sort(evaluations.begin(), evaluations.end(), better);
   TextTable table({"strategy", "> per iteration", "fits", "> fullest device", "> of its memory", "> estimated"});

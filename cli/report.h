@@ -16,6 +16,10 @@ nlohmann::json to_json(const Evaluation& evaluation, const Cluster& cluster);
 // The same of the chosen strategy, with lower_bound_seconds, evaluations and, when nothing fits, changes.
 nlohmann::json to_json(const Plan& plan, const Cluster& cluster);
 
+// What costs rest on, where that is others' profiles (Workbench::basis): the key "costs", or a line; else nothing.
+void add_basis(nlohmann::json& json, const std::string& basis);
+std::string basis_text(const std::string& basis);
+
 // One row per strategy, fastest feasible first; below it why those that do not fit do not.
 std::string comparison_table(std::vector<Evaluation> evaluations, const Cluster& cluster);
 // One row per device: share of the work, compute time, idle time, peak memory.

@@ -42,11 +42,13 @@ void add_simulate_command(CLI::App& app) {
       write_trace(*bench, evaluation.strategy, options->trace);
     }
     if (options->model.json) {
-      std::cout << to_json(evaluation, bench->cluster).dump(2) << "\n";
+      nlohmann::json json = to_json(evaluation, bench->cluster);
+      add_basis(json, bench->basis);
+      std::cout << json.dump(2) << "\n";
     } else {
       std::cout << comparison_table({evaluation}, bench->cluster) << "\n"
                 << device_table(evaluation, *bench->evaluator) << "\n"
-                << memory_table(evaluation, bench->cluster);
+                << memory_table(evaluation, bench->cluster) << basis_text(bench->basis);
     }
     end_unless(evaluation.feasible());
   });

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -64,7 +66,8 @@ class PipedreamReader {
       line_ = number;
       add_edge(edge);
     }
-    if (ids_.empty()) fail("has no node");
+    leave_out_inputs();
+    if (ids_.empty()) throw Error(ErrorKind::kInvalidInput, source_ + ": has no layer");
     return in_order(source_, std::move(nodes_), ids_);
   }
 
@@ -81,6 +84,7 @@ class PipedreamReader {
       fail("should be \"ID -- LAYER -- forward_compute_time=..., ...\", or an edge after a tab");
     }
     const std::string id = line.substr(0, first);
+    if (line.compare(first + 4, 5, "Input") == 0) inputs_.insert(id);
     FoundLayer node;
     node.layer.name = id;
     node.layer.parameters = Bytes(std::llround(figure(line, "parameter_size")));
@@ -100,6 +104,15 @@ class PipedreamReader {
       if (!nodes_.contains(id)) fail("there is no node " + id);
     }
     nodes_.at(to).inputs.push_back(from);
+  }
+
+  // The time of an input is that of loading data, which no device computes: PipeDream's optimizer leaves it out too.
+  void leave_out_inputs() {
+    for (const std::string& id : inputs_) nodes_.erase(id);
+    std::erase_if(ids_, [&](const std::string& id) { return inputs_.contains(id); });
+    for (auto& [id, node] : nodes_) {
+      std::erase_if(node.inputs, [&](const std::string& input) { return inputs_.contains(input); });
+    }
   }
 
   // A number, or the sum of "[a; b; c]".
@@ -126,6 +139,7 @@ class PipedreamReader {
   int line_ = 0;
   std::map<std::string, FoundLayer> nodes_;
   std::vector<std::string> ids_;
+  std::set<std::string> inputs_;
 };
 
 LayerTimes times_of(std::int64_t samples, Seconds both, Seconds update = {}) {
@@ -175,26 +189,75 @@ ImportedModel read_piper(const std::filesystem::path& path, std::int64_t tensor_
   return in_order(path.string(), std::move(nodes), ids);
 }
 
-ImportedModel read_metis(const std::filesystem::path& folder, const std::string& gpu, std::int64_t tensor_parallel,
-                         Bytes output) {
-  const std::string prefix = "DeviceType." + gpu + "_tp" + std::to_string(tensor_parallel) + "_bs";
-  ImportedModel model;
+std::vector<std::int64_t> piper_degrees(const std::filesystem::path& path) {
+  std::map<std::int64_t, std::size_t> nodes;  // with that degree
+  const std::vector<JsonPlace> all = JsonPlace::of_file(path)["nodes"].elements();
+  for (const JsonPlace& node : all) {
+    for (const std::string& degree : node["TMPCs"].keys()) ++nodes[node["TMPCs"][degree].key_number()];
+  }
+  std::vector<std::int64_t> degrees;
+  for (const auto& [degree, count] : nodes) {
+    if (count == all.size()) degrees.push_back(degree);
+  }
+  if (degrees.empty()) throw Error(ErrorKind::kInvalidInput, path.string() + ": its nodes have no degree in common");
+  return degrees;
+}
+
+namespace {
+
+// Of a file DeviceType.GPU_tpN_bsM.json.
+struct MetisFile {
+  std::string gpu;
+  std::int64_t degree = 0, samples = 0;
+  std::filesystem::path path;
+};
+
+std::vector<MetisFile> metis_files(const std::filesystem::path& folder) {
+  static const std::regex kName(R"(DeviceType\.(.+)_tp([1-9][0-9]{0,8})_bs([1-9][0-9]{0,8})\.json)");
+  std::vector<MetisFile> files;
   std::error_code error;
-  std::map<std::int64_t, std::filesystem::path> files;  // by samples
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix) || !name.ends_with(".json")) continue;
-    std::int64_t samples = 0;
-    const auto read = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), samples);
-    if (read.ec == std::errc() && samples > 0) files[samples] = entry.path();
+    std::smatch match;
+    if (!std::regex_match(name, match, kName)) continue;
+    files.push_back({match[1], std::stoll(match[2]), std::stoll(match[3]), entry.path()});
   }
-  if (files.empty()) throw Error(ErrorKind::kNotFound, (folder / prefix).string() + "*.json: there is no such file");
-  for (const auto& [samples, path] : files) {
+  std::ranges::sort(files, {}, &MetisFile::samples);
+  return files;
+}
+
+// By layer; empty where the file does not tell it.
+std::vector<double> layer_memory(const JsonPlace& file) {
+  std::vector<double> bytes;
+  if (!file.has("execution_memory")) return bytes;
+  for (const JsonPlace& layer : file["execution_memory"]["layer_memory_total_mb"].elements()) {
+    bytes.push_back(layer.number() * (1 << 20));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<std::int64_t>> metis_profiles(const std::filesystem::path& folder) {
+  std::map<std::string, std::set<std::int64_t>> degrees;
+  for (const MetisFile& file : metis_files(folder)) degrees[file.gpu].insert(file.degree);
+  std::map<std::string, std::vector<std::int64_t>> found;
+  for (const auto& [gpu, of_gpu] : degrees) found[gpu] = {of_gpu.begin(), of_gpu.end()};
+  return found;
+}
+
+ImportedModel read_metis(const std::filesystem::path& folder, const std::string& gpu, std::int64_t tensor_parallel,
+                         Bytes output) {
+  ImportedModel model;
+  std::vector<double> least;  // by layer: memory at the least samples
+  for (const auto& [kind, degree, samples, path] : metis_files(folder)) {
+    if (kind != gpu || degree != tensor_parallel) continue;
     const JsonPlace file = JsonPlace::of_file(path);
     const std::vector<JsonPlace> times = file["execution_time"]["layer_compute_total_ms"].elements();
     const JsonPlace sizes = file["model"]["parameters"]["parameters_per_layer_bytes"];
     const Seconds update(file["execution_time"]["optimizer_time_ms"].number() / 1e3 /
                          std::max(1.0, 1.0 * times.size()));
+    const std::vector<double> memory = layer_memory(file);
     if (model.layers.empty()) {
       model.name = file["model"]["model_name"].text();
       for (std::size_t i = 0; i < times.size(); ++i) {
@@ -203,13 +266,26 @@ ImportedModel read_metis(const std::filesystem::path& folder, const std::string&
         model.layers.push_back(std::move(layer));
         model.costs.emplace_back();
       }
+      least = memory;
     }
-    if (times.size() != model.layers.size()) {
-      file.fail("has " + std::to_string(times.size()) + " layers, others have " + std::to_string(model.layers.size()));
+    if (times.size() != model.layers.size() || memory.size() != least.size()) {
+      file.fail("has " + std::to_string(times.size()) + " layers with times and " + std::to_string(memory.size()) +
+                " with memory, others have " + std::to_string(model.layers.size()) + " and " +
+                std::to_string(least.size()));
     }
     for (std::size_t i = 0; i < times.size(); ++i) {
-      model.costs[i].times.push_back(times_of(samples, Seconds(times[i].number() / 1e3), update));
+      LayerCost& cost = model.costs[i];
+      cost.times.push_back(times_of(samples, Seconds(times[i].number() / 1e3), update));
+      const auto more = static_cast<double>(samples - cost.times.front().samples);
+      if (i >= memory.size() || more == 0) continue;
+      const double grows = (memory[i] - least[i]) / more - static_cast<double>(output.value);
+      cost.memory.kept = Bytes(std::llround(std::max(0.0, grows)));
     }
+  }
+  if (model.layers.empty()) {
+    throw Error(ErrorKind::kNotFound,
+                (folder / ("DeviceType." + gpu + "_tp" + std::to_string(tensor_parallel))).string() +
+                    "_bs*.json: there is no such file");
   }
   return model;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/fingerprint.h"
 
 namespace motley {
 namespace {
@@ -16,7 +17,7 @@ std::int64_t floats(Bytes bytes) { return (bytes.value + 3) / 4; }
 class LayerGraphBuilder {
  public:
   LayerGraphBuilder(const std::string& name, const std::vector<Layer>& layers) : layers_(layers) {
-    graph_.name = graph_.fingerprint = name;
+    graph_.name = name;
     graph_.optimizer.kind = OptimizerOptions::Kind::kAdam;
   }
 
@@ -24,12 +25,14 @@ class LayerGraphBuilder {
     batch_ = tensor("batch", {BatchExpr::batch()}, TensorRole::kInput, Kind::kSplit);
     graph_.inputs = {batch_};
     taken_.assign(layers_.size(), false);
+    weight_gradients_.assign(layers_.size(), kNone);
     for (const Layer& layer : layers_) add_layer(layer);
     add_loss();
     add_loss_gradient();
     for (auto layer = static_cast<std::int32_t>(layers_.size()); layer-- > 0;) add_backward(layer);
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) add_update(static_cast<std::int32_t>(layer));
     graph_.finish();
+    graph_.fingerprint = fingerprint_of(graph_);
     return std::move(graph_);
   }
 
@@ -168,6 +171,7 @@ class LayerGraphBuilder {
     dw.inputs = std::move(needs);
     dw.gradient_inputs = {static_cast<std::int32_t>(graph_.ops[at(forward)].inputs.size() - 1)};
     dw.outputs = {gradient(dw.name, parameters_[at(layer)], true)};
+    weight_gradients_[at(layer)] = dw.outputs.front();
     add(std::move(dw));
   }
 
@@ -179,11 +183,7 @@ class LayerGraphBuilder {
     op.name = layers_[at(layer)].name + ".update";
     op.target = "adam";
     op.group = layer;
-    TensorId found = kNone;
-    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
-      if (graph_.tensors[t].gradient_of == parameter) found = static_cast<TensorId>(t);
-    }
-    op.inputs = {parameter, found};
+    op.inputs = {parameter, weight_gradients_[at(layer)]};
     op.writes = {parameter};
     for (std::int64_t state = 0; state < layers_[at(layer)].states; ++state) {
       const TensorId made =
@@ -200,6 +200,7 @@ class LayerGraphBuilder {
   Graph graph_;
   TensorId batch_ = kNone;
   std::vector<TensorId> outputs_, parameters_;    // by layer
+  std::vector<TensorId> weight_gradients_;        // likewise; kNone without parameters
   std::vector<OpId> forward_;                     // by layer, then the loss
   std::vector<bool> taken_;                       // by layer: by another
   std::vector<bool> trained_;                     // by layer: its output rests on parameters

@@ -65,9 +65,11 @@ OpCost ProfileCosts::op(OpId op, DeviceIndex device, std::int64_t batch) const {
   OpCost cost;
   cost.measured = true;
   if (place.part == Part::kNothing) return cost;
-  const LayerCost& layer = kind(device).layers[static_cast<std::size_t>(place.layer)];
+  const ImportedDevice& kind_of_device = kind(device);
+  const LayerCost& layer = kind_of_device.layers[static_cast<std::size_t>(place.layer)];
   MOTLEY_CHECK(!layer.times.empty(), "layer " + std::to_string(place.layer) + " has no times");
-  cost.measured = batch >= layer.times.front().samples && batch <= layer.times.back().samples;
+  const bool within = batch >= layer.times.front().samples && batch <= layer.times.back().samples;
+  cost.measured = within && !kind_of_device.estimated;
   switch (place.part) {
     case Part::kForward:
       cost.time = time_at(layer.times, &LayerTimes::forward, batch);
@@ -80,7 +82,7 @@ OpCost ProfileCosts::op(OpId op, DeviceIndex device, std::int64_t batch) const {
       break;
     case Part::kUpdate:
       cost.time = layer.times.front().update;
-      cost.measured = true;
+      cost.measured = !kind_of_device.estimated;
       break;
     case Part::kNothing:
       break;

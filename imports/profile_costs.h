@@ -36,6 +36,7 @@ struct ImportedDevice {
   MessageCosts messages;
   Bytes context;
   AllocatorKind allocator = AllocatorKind::kNone;
+  bool estimated = false;  // its times are those of another kind, scaled
 };
 
 class ProfileCosts : public CostModel {

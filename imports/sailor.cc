@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
+#include "imports/layers.h"
 
 namespace motley {
 namespace {
@@ -40,6 +42,7 @@ std::vector<RatePoint> rates_of(const SailorBandwidth& bandwidth, std::int64_t s
     const double rate = points[i].rate.value;
     if (rate > 0) shortest = std::min(shortest, bytes / rate);
     points[i].rate = BytesPerSecond(bytes / shortest / static_cast<double>(sharing));
+    points[i].rate = std::min(points[i].rate, points[std::min(i + 1, points.size() - 1)].rate);  // but for rounding
   }
   return points;
 }
@@ -55,7 +58,8 @@ SailorProfiles::SailorProfiles(std::filesystem::path folder, std::string model)
   if (model_.empty()) {
     if (configs.size() != 1) {
       throw Error(ErrorKind::kNotFound, folder_.string() + ": has " + std::to_string(configs.size()) +
-                                            " training_config_*.json: say the model with --model");
+                                            " training_config_*.json: say which model of " +
+                                            (folder_ / "profiles").string() + " it is");
     }
     model_ = JsonPlace::of_file(configs[0])["model"].text();
   }
@@ -96,6 +100,34 @@ std::vector<LayerTimes> SailorProfiles::times(const std::string& gpu, std::int64
   return times;
 }
 
+std::vector<std::string> SailorProfiles::gpus() const {
+  std::vector<std::string> gpus;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "profiles" / model_, error)) {
+    if (std::filesystem::exists(entry.path() / "profile.json")) gpus.push_back(entry.path().filename().string());
+  }
+  std::sort(gpus.begin(), gpus.end());
+  return gpus;
+}
+
+std::vector<std::int64_t> SailorProfiles::degrees(const std::string& gpu) const {
+  const JsonPlace& profile = file("profiles/" + model_ + "/" + gpu + "/profile.json");
+  const JsonPlace sizes = file("llm_info.json")[model_];
+  std::set<std::int64_t> degrees;
+  for (const std::string& samples : profile.keys()) {
+    for (const std::string& degree : profile[samples].keys()) {
+      if (sizes.has(degree)) degrees.insert(sizes[degree].key_number());
+    }
+  }
+  return {degrees.begin(), degrees.end()};
+}
+
+std::int64_t SailorProfiles::gpus_per_node(const std::string& gpu) const {
+  const JsonPlace count = file("basic_cluster_config.json")[gpu]["gpus_per_node"];
+  if (count.integer() == 0) count.fail("should be 1 or more");
+  return count.integer();
+}
+
 Bytes SailorProfiles::memory(const std::string& gpu) const {
   return Bytes(file("basic_cluster_config.json")[gpu]["mem_per_gpu"].integer());
 }
@@ -110,6 +142,33 @@ SailorProfiles::Shared SailorProfiles::bandwidth(const std::string& where, const
   const auto enough = std::ranges::lower_bound(known, gpus);
   const std::int64_t count = enough == known.end() ? known.back() : *enough;
   return {bandwidth_at(counts[std::to_string(count)]), count};
+}
+
+Graph sailor_graph(const SailorProfiles& profiles, const std::vector<std::int64_t>& degrees) {
+  std::vector<Layer> layers;
+  for (std::int32_t layer = 0; layer < profiles.layers(); ++layer) {
+    const SailorSizes sizes = profiles.sizes(degrees[static_cast<std::size_t>(layer)], layer);
+    std::vector<std::int32_t> inputs;
+    if (layer > 0) inputs = {layer - 1};
+    layers.push_back({"layer" + std::to_string(layer), std::move(inputs), sizes.parameters, sizes.output,
+                      megatron_deepspeed::kAdamStates});
+  }
+  return graph_of_layers(profiles.model(), layers);
+}
+
+ImportedDevice sailor_device(const SailorProfiles& profiles, const std::string& gpu, std::int64_t degree,
+                             bool attention) {
+  ImportedDevice device;
+  device.messages.in_line = true;
+  device.context = megatron_deepspeed::context(gpu, degree);
+  const Bytes workspace =
+      attention ? megatron_deepspeed::attention_workspace(*profiles.transformer(), degree) : Bytes(0);
+  for (std::int32_t layer = 0; layer < profiles.layers(); ++layer) {
+    const SailorSizes sizes = profiles.sizes(degree, layer);
+    const Bytes kept = std::max(Bytes(0), sizes.activations - sizes.output);
+    device.layers.push_back({profiles.times(gpu, degree, layer), {kept, workspace}});
+  }
+  return device;
 }
 
 }  // namespace motley

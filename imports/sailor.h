@@ -71,7 +71,10 @@ class SailorProfiles {
   // All throw Error(kNotFound) naming the file and what it has where something is not there.
   SailorSizes sizes(std::int64_t tensor_parallel, std::int32_t layer) const;
   std::vector<LayerTimes> times(const std::string& gpu, std::int64_t tensor_parallel, std::int32_t layer) const;
+  std::vector<std::string> gpus() const;                            // that the model was profiled on, by name
+  std::vector<std::int64_t> degrees(const std::string& gpu) const;  // tensor-parallel, with times and sizes; ascending
   Bytes memory(const std::string& gpu) const;
+  std::int64_t gpus_per_node(const std::string& gpu) const;
   // Of so many GPUs of a node together: inside it, or to another.
   struct Shared {
     SailorBandwidth bandwidth;
@@ -88,6 +91,12 @@ class SailorProfiles {
   std::optional<megatron_deepspeed::Transformer> transformer_;
   mutable std::map<std::string, JsonPlace> files_;
 };
+
+// Layers in a chain, "layer0" and so on; `degrees`: by layer, the one whose sizes it has.
+Graph sailor_graph(const SailorProfiles& profiles, const std::vector<std::int64_t>& degrees);
+// A group of so many GPUs as Megatron-DeepSpeed uses it, for stages with attention or without.
+ImportedDevice sailor_device(const SailorProfiles& profiles, const std::string& gpu, std::int64_t degree,
+                             bool attention);
 
 // A plan as the compiler and the simulator take it.
 struct ImportedJob {

@@ -3,8 +3,8 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "imports/layers.h"
 #include "imports/sailor.h"
+#include "imports/sailor_cluster.h"
 
 namespace motley {
 namespace {
@@ -26,67 +26,29 @@ SailorReplica read_replica(const JsonPlace& place) {
 }
 
 // The machines of a plan: replicas in order of stages, as many to a node as its GPUs hold.
-class ClusterBuilder {
- public:
-  ClusterBuilder(const SailorProfiles& profiles, const SailorPlan& plan) : profiles_(profiles), plan_(plan) {}
-
-  Cluster build() {
-    cluster_.source = plan_.source;
-    cluster_.switches = {"network"};
-    for (const SailorStage& stage : plan_.stages) {
-      for (const SailorReplica& replica : stage.replicas) place(replica);
+Cluster cluster_of(const SailorProfiles& profiles, const SailorPlan& plan) {
+  SailorClusterBuilder builder(profiles);
+  const SailorReplica* before = nullptr;
+  for (const SailorStage& stage : plan.stages) {
+    for (const SailorReplica& replica : stage.replicas) {
+      if (replica.zone != plan.stages[0].replicas[0].zone) {
+        throw Error(ErrorKind::kUnsupported, plan.source + ": its GPUs are in several zones (" +
+                                                 plan.stages[0].replicas[0].zone + ", " + replica.zone + ")");
+      }
+      if (replica.tensor_parallel > replica.gpus_per_node) {
+        throw Error(ErrorKind::kUnsupported, plan.source + ": a tensor-parallel group of " +
+                                                 std::to_string(replica.tensor_parallel) + " on nodes of " +
+                                                 std::to_string(replica.gpus_per_node) + " GPUs");
+      }
+      const bool fits = before != nullptr && before->gpu == replica.gpu &&
+                        builder.used() + replica.tensor_parallel <= replica.gpus_per_node;
+      if (!fits) builder.add_node();
+      builder.add_device(replica.gpu, replica.tensor_parallel);
+      before = &replica;
     }
-    for (DeviceIndex device = 0; device < static_cast<DeviceIndex>(replicas_.size()); ++device) link(device);
-    cluster_.finish();
-    return std::move(cluster_);
   }
-
- private:
-  void place(const SailorReplica& replica) {
-    if (replica.zone != plan_.stages[0].replicas[0].zone) {
-      throw Error(ErrorKind::kUnsupported, plan_.source + ": its GPUs are in several zones (" +
-                                               plan_.stages[0].replicas[0].zone + ", " + replica.zone + ")");
-    }
-    if (replica.tensor_parallel > replica.gpus_per_node) {
-      throw Error(ErrorKind::kUnsupported, plan_.source + ": a tensor-parallel group of " +
-                                               std::to_string(replica.tensor_parallel) + " on nodes of " +
-                                               std::to_string(replica.gpus_per_node) + " GPUs");
-    }
-    const bool fits = !replicas_.empty() && replicas_.back().gpu == replica.gpu &&
-                      used_.back() + replica.tensor_parallel <= replica.gpus_per_node;
-    if (!fits) {
-      cluster_.nodes.emplace_back().name = "n" + std::to_string(cluster_.nodes.size());
-      used_.push_back(0);
-    }
-    used_.back() += replica.tensor_parallel;
-    const auto node = static_cast<std::int32_t>(cluster_.nodes.size() - 1);
-    cluster_.devices.push_back({"", replica.gpu, node, profiles_.memory(replica.gpu)});
-    replicas_.push_back(replica);
-  }
-
-  void link(DeviceIndex device) {
-    const SailorReplica& replica = replicas_[at(device)];
-    const std::int32_t node = cluster_.devices[at(device)].node;
-    // All GPUs of a node send and receive at once, since all do the same.
-    const auto outside = profiles_.bandwidth("inter", replica.gpu, used_[at(node)]);
-    add_link(device, cluster_.vertex_of_switch(0), rates_of(outside.bandwidth, outside.gpus));
-    const auto inside = profiles_.bandwidth("intra", replica.gpu, 2);
-    add_link(device, cluster_.vertex_of_node(node), rates_of(inside.bandwidth, 1));
-  }
-
-  void add_link(DeviceIndex device, VertexIndex to, std::vector<RatePoint> rates) {
-    Link link{.name = "", .a = device, .b = to};
-    link.bandwidth = rates.back().rate;
-    link.curve = std::move(rates);
-    cluster_.links.push_back(std::move(link));
-  }
-
-  const SailorProfiles& profiles_;
-  const SailorPlan& plan_;
-  Cluster cluster_;
-  std::vector<SailorReplica> replicas_;
-  std::vector<std::int64_t> used_;  // GPUs, by node
-};
+  return builder.finish(plan.source);
+}
 
 // By layer: the stage it is on.
 std::vector<std::int32_t> stage_of_layers(const SailorProfiles& profiles, const SailorPlan& plan) {
@@ -118,21 +80,6 @@ bool has_attention(const SailorProfiles& profiles, const SailorStage& stage) {
   const auto& model = profiles.transformer();
   return model &&
          std::ranges::any_of(stage.layers, [&](std::int32_t layer) { return layer >= 1 && layer <= model->blocks; });
-}
-
-// A group of so many GPUs, on a stage with attention or without.
-ImportedDevice device_of(const SailorProfiles& profiles, const std::string& gpu, std::int64_t degree, bool attention) {
-  ImportedDevice device;
-  device.messages.in_line = true;
-  device.context = megatron_deepspeed::context(gpu, degree);
-  const Bytes workspace =
-      attention ? megatron_deepspeed::attention_workspace(*profiles.transformer(), degree) : Bytes(0);
-  for (std::int32_t layer = 0; layer < profiles.layers(); ++layer) {
-    const SailorSizes sizes = profiles.sizes(degree, layer);
-    const Bytes kept = std::max(Bytes(0), sizes.activations - sizes.output);
-    device.layers.push_back({profiles.times(gpu, degree, layer), {kept, workspace}});
-  }
-  return device;
 }
 
 }  // namespace
@@ -171,17 +118,12 @@ SailorPlan read_sailor_plan(const std::filesystem::path& path) {
 ImportedJob job_of(const SailorProfiles& profiles, const SailorPlan& plan) {
   const std::vector<std::int32_t> stage_of = stage_of_layers(profiles, plan);
   ImportedJob job;
-  std::vector<Layer> layers;
-  for (std::int32_t layer = 0; layer < profiles.layers(); ++layer) {
-    const SailorSizes sizes = profiles.sizes(degree_of(plan.stages[at(stage_of[at(layer)])]), layer);
-    std::vector<std::int32_t> inputs;
-    if (layer > 0) inputs = {layer - 1};
-    layers.push_back({"layer" + std::to_string(layer), std::move(inputs), sizes.parameters, sizes.output,
-                      megatron_deepspeed::kAdamStates});
-  }
-  job.graph = graph_of_layers(profiles.model(), layers);
+  std::vector<std::int64_t> degrees;  // by layer
+  degrees.reserve(stage_of.size());
+  for (std::int32_t stage : stage_of) degrees.push_back(degree_of(plan.stages[at(stage)]));
+  job.graph = sailor_graph(profiles, degrees);
 
-  job.cluster = ClusterBuilder(profiles, plan).build();
+  job.cluster = cluster_of(profiles, plan);
   std::vector<ImportedDevice> kinds;
   std::vector<std::int32_t> kind_of;
   std::map<std::tuple<std::string, std::int64_t, bool>, std::int32_t> known;
@@ -189,7 +131,7 @@ ImportedJob job_of(const SailorProfiles& profiles, const SailorPlan& plan) {
     const bool attention = has_attention(profiles, stage);
     for (const SailorReplica& replica : stage.replicas) {
       const auto [kind, fresh] = known.try_emplace({replica.gpu, replica.tensor_parallel, attention}, kinds.size());
-      if (fresh) kinds.push_back(device_of(profiles, replica.gpu, replica.tensor_parallel, attention));
+      if (fresh) kinds.push_back(sailor_device(profiles, replica.gpu, replica.tensor_parallel, attention));
       kind_of.push_back(kind->second);
     }
   }

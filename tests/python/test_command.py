@@ -203,7 +203,7 @@ def test_bad_input_is_named(planning: list[object], folder: Path) -> None:
     assert "bad.yaml:7" in refused("compare", *planning_on(folder, "bad.yaml"))
     assert "ev-ar" in refused("simulate", *planning, "--strategy", "even")
     assert "no.yaml: there is no such plan file" in refused("simulate", *planning, "--strategy", "no.yaml")
-    assert "this is no plain file" in refused("inspect", folder)
+    assert "is no model" in refused("inspect", folder)
     assert "this is a folder" in refused("compare", *planning_on(folder, "data"))
 
 
@@ -363,3 +363,20 @@ def test_a_run_goes_on_from_a_checkpoint(folder: Path, tmp_path: Path, monkeypat
     assert "cannot be read (Is a directory)" in refused(*run, "--resume", out)
     assert "holds weights alone" in refused(*run, "--resume", out / "weights.safetensors")
     assert list(state.iterdir()) == [] and not (tmp_path / "none").exists()
+
+
+def test_a_graph_that_others_profiled_is_planned(tmp_path: Path) -> None:
+    layer = "n{0} -- Linear -- forward_compute_time=1, backward_compute_time=2, activation_size=4, parameter_size=8\n"
+    (tmp_path / "layers.txt").write_text(
+        "".join(layer.format(i) for i in range(4)) + "\tn0 -- n1\n\tn1 -- n2\n\tn2 -- n3\n"
+    )
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    planning = [tmp_path / "layers.txt", "--cluster", tmp_path / "cluster.yaml", "--batch", 1, "--budget", 0.2]
+    assert "--profiled-on KIND" in refused("plan", *planning)
+    plan = result("plan", *planning, "--profiled-on", "V100-16GB", "-o", tmp_path / "plan.yaml")
+    # Four layers of 3 ms, one after the other on the V100: the sample can be no faster.
+    assert plan["iteration_seconds"] == pytest.approx(0.012)
+    assert "not of the device catalogue" in plan["costs"]
+    again = result("simulate", *planning[:-2], "--profiled-on", "V100-16GB", "--strategy", tmp_path / "plan.yaml")
+    assert again["iteration_seconds"] == plan["iteration_seconds"]
+    assert result("inspect", tmp_path / "layers.txt")["parameters"] == 4 * 2
