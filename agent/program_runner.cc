@@ -190,8 +190,13 @@ std::vector<TensorHandle> ProgramRunner::execute(std::int32_t id) {
     }
     case InstructionKind::kSum:
       return {executor_.sum(std::move(inputs))};
-    case InstructionKind::kScale:
-      return {executor_.scale(std::move(inputs[0]), instruction.scale)};
+    case InstructionKind::kScale: {
+      const ValueId into = value(instruction.outputs[0]).alias_of;
+      if (into == kNone) return {executor_.scale(std::move(inputs[0]), instruction.scale)};
+      executor_.copy(inputs[0], held(into));
+      if (instruction.scale != 1.0) executor_.scale_in_place(held(into), instruction.scale);
+      return {held(into)};
+    }
     case InstructionKind::kFill: {
       const ValueId output = instruction.outputs[0];
       return {executor_.fill(value(output).tensor, samples(output), instruction.scale)};

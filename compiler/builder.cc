@@ -27,28 +27,38 @@ Builder::Builder(const CompilerTables& tables, const Strategy& strategy, std::sp
       placement_(placements.data()),
       writer_(tables, placements[0].everyone()),
       resharder_(writer_, placements[0]),
-      gradients_(tables, order),
+      synchronizer_(writer_, resharder_, placements, strategy, order),
       early_(placements.size()),
       early_complete_(tables.tensors.size()),
       forward_(tables.graph.ops.size() * static_cast<std::size_t>(placements[0].seats()), kNone),
       is_complete_(tables.tensors.size()) {}
 
 TaskGraph Builder::build() {
-  if (!whole()) run_early();
+  for (std::size_t b = 0; b < order_.batches().size(); ++b) {
+    run_batch(order_.batches()[b]);
+    synchronizer_.update(b);
+  }
+  return writer_.take(order_.passes());
+}
+
+void Builder::run_batch(const UpdateBatch& batch) {
+  samples_ = 0;
+  for (std::int32_t m = batch.begin; m < batch.end; ++m) samples_ += samples_of(m, strategy_, batch_);
+  if (!whole()) run_early(batch);
   const TensorId loss = tables_.graph.loss;
-  for (std::size_t m = 0; m < placements_.size(); ++m) {
-    begin(m);
+  const double weight = static_cast<double>(samples_) / static_cast<double>(batch_);
+  for (std::int32_t m = batch.begin; m < batch.end; ++m) {
+    begin(static_cast<std::size_t>(m));
+    synchronizer_.begin(m);
     for (OpId id = 0; id < static_cast<OpId>(tables_.graph.ops.size()); ++id) {
       if (whole() || !tables_.ops[static_cast<std::size_t>(id)].early) run(id);
     }
-    gradients_.add(resharder_, *placement_, micro_batch_);
+    synchronizer_.add(*placement_, m);
     for (const Replica& replica : placement_->replicas(info(loss).home)) {
       writer_.add_loss(resharder_.find(loss, replica.device),
-                       info(loss).kind == Kind::kPartialMean ? share(replica) : 1);
+                       weight * (info(loss).kind == Kind::kPartialMean ? share(replica) : 1));
     }
   }
-  Synchronizer(writer_, resharder_, placements_, strategy_, gradients_).run();
-  return writer_.take(order_.passes());
 }
 
 void Builder::begin(std::size_t micro_batch) {
@@ -61,8 +71,8 @@ void Builder::begin(std::size_t micro_batch) {
   again_.clear();
 }
 
-// What must be made whole over the batch is so over all micro-batches, before any of them begins.
-void Builder::run_early() {
+// What must be made whole over the batch is so over all its micro-batches, before any of them begins.
+void Builder::run_early(const UpdateBatch& batch) {
   struct Whole {
     OpId needs = kNone;
     std::map<DeviceIndex, std::vector<NodeId>> parts;
@@ -73,7 +83,7 @@ void Builder::run_early() {
     const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
     for (std::int32_t place : op.completes) wholes[op.inputs[static_cast<std::size_t>(place)]].needs = id;
   }
-  for (std::size_t m = 0; m < placements_.size(); ++m) {
+  for (auto m = static_cast<std::size_t>(batch.begin); m < static_cast<std::size_t>(batch.end); ++m) {
     begin(m);
     for (OpId id = 0; id < ops; ++id) {
       if (tables_.ops[static_cast<std::size_t>(id)].early) run(id);

@@ -33,14 +33,15 @@ class Builder {
   }
   const TensorInfo& info(TensorId tensor) const { return tables_.tensors[static_cast<std::size_t>(tensor)]; }
   const Tensor& tensor(TensorId id) const { return tables_.graph.tensors[static_cast<std::size_t>(id)]; }
-  // A replica's part in a mean over the batch.
+  // A replica's part in a mean over the batch that is updated by.
   double share(const Replica& replica) const {
-    return static_cast<double>(replica.samples()) / static_cast<double>(batch_);
+    return static_cast<double>(replica.samples()) / static_cast<double>(samples_);
   }
 
   bool whole() const { return placements_.size() == 1; }
   void begin(std::size_t micro_batch);
-  void run_early();
+  void run_batch(const UpdateBatch& batch);
+  void run_early(const UpdateBatch& batch);
   void run(OpId id);
   TaskId instance(OpId id, const Replica& replica);
   bool fetch(OpId id, const Replica& replica);
@@ -63,11 +64,12 @@ class Builder {
   std::span<const Placement> placements_;
   const PassOrder& order_;
   std::int64_t batch_;
+  std::int64_t samples_ = 0;    // of the batch that is updated by
   const Placement* placement_;  // of the micro-batch
   std::int32_t micro_batch_ = 0;
   TaskWriter writer_;
   Resharder resharder_;
-  GradientParts gradients_;
+  Synchronizer synchronizer_;
   std::vector<std::vector<NodeId>> early_;  // by micro-batch: values that were made before all else
   std::vector<char> early_complete_;        // by tensor, as is_complete_
   Side completed_;                          // partial values made whole over their group

@@ -28,7 +28,10 @@ class Checker {
     }
     joined_.resize(count);
     for (std::size_t i = 0; i < count; ++i) joined_[i] = i;
-    for (const Program& program : deployment_.programs) check_values(program);
+    for (const Program& program : deployment_.programs) {
+      check_values(program);
+      check_storages(program);
+    }
     join_transfers();
     join_collectives();
     check_waits(count);
@@ -95,6 +98,47 @@ class Checker {
       if (life[v] != (stays ? Life::kAlive : Life::kReleased)) {
         fail("device " + std::to_string(program.device) + ": value " + std::to_string(v) +
              (life[v] == Life::kUnborn ? " is never made" : " is never released"));
+      }
+    }
+  }
+
+  // An output of the very tensor whose storage it shares is written over what was there: an update, a sum, a copy into
+  // state. What was there is of no use any more, and nobody writes over what a message may still be reading.
+  void check_storages(const Program& program) {
+    std::vector<std::size_t> storage(program.values.size());
+    for (std::size_t v = 0; v < storage.size(); ++v) {
+      storage[v] = program.values[v].alias_of == kNone ? v : static_cast<std::size_t>(program.values[v].alias_of);
+    }
+    std::vector<char> stale(program.values.size()), leaves(program.values.size());
+    std::vector<std::vector<ValueId>> made(program.values.size());  // by storage
+    const auto note = [&](ValueId id) { made[storage[static_cast<std::size_t>(id)]].push_back(id); };
+    for (std::size_t v = 0; v < storage.size(); ++v) {
+      if (program.values[v].persistent) note(static_cast<ValueId>(v));
+    }
+    for (ValueId input : program.inputs) note(input);
+    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+      const Instruction& instruction = program.instructions[i];
+      for (ValueId input : instruction.inputs) {
+        if (input == kNone) continue;
+        if (stale[static_cast<std::size_t>(input)]) {
+          fail(name(program, i) + " uses value " + std::to_string(input) + ", which was written over");
+        }
+        if (instruction.kind == InstructionKind::kSend) leaves[storage[static_cast<std::size_t>(input)]] = 1;
+      }
+      for (ValueId output : instruction.outputs) {
+        if (output == kNone) continue;
+        const std::size_t place = storage[static_cast<std::size_t>(output)];
+        const bool over = place != static_cast<std::size_t>(output) &&
+                          program.values[place].tensor == program.values[static_cast<std::size_t>(output)].tensor;
+        const bool at_once =
+            instruction.kind == InstructionKind::kCompute || instruction.kind == InstructionKind::kScale;
+        if (over && at_once && leaves[place]) {
+          fail(name(program, i) + " writes over value " + std::to_string(place) + ", which may still be on its way");
+        }
+        if (over) {
+          for (ValueId id : made[place]) stale[static_cast<std::size_t>(id)] = 1;
+        }
+        note(output);
       }
     }
   }

@@ -32,7 +32,7 @@ enum class InstructionKind : std::uint8_t {  // numbers reach disk
   kSum = 6,    // elementwise sum of the inputs: parts of one gradient that met on this device. Stands for the graph's
                // kGradientSum ops too, which have as many parts on a device as their consumers left there. Into the
                // first input, if the output aliases it
-  kScale = 7,  // input times `scale`
+  kScale = 7,  // input times `scale`. Into the storage of what the output aliases, if it does: state
   kFill = 8,   // a value filled with `scale`: the loss's seed gradient, zeros for a missing part
 };
 enum class Stream : std::uint8_t { kCompute = 0, kSend = 1, kReceive = 2, kCollective = 3 };
@@ -102,9 +102,9 @@ struct Deployment {
 };
 
 // Throws Error(kInternal) naming the instruction unless: every value is made once before it is used and released once
-// (but for persistent ones and the loss); sends and receives match in tag and bytes; each collective is entered exactly
-// once by each member and by nobody else, and in the same order on members that share several; no cycle of waits is
-// left (so the deployment cannot deadlock).
+// (but for persistent ones and the loss), and not used once its storage was written over; sends and receives match in
+// tag and bytes; each collective is entered exactly once by each member and by nobody else, and in the same order on
+// members that share several; no cycle of waits is left (so the deployment cannot deadlock).
 void check(const Deployment& deployment);
 
 // They live as long as the deployment.

@@ -193,31 +193,27 @@ Pipeline pipeline_of(const CompilerTables& tables, const Strategy& strategy, con
 std::variant<PassOrder, NotCompilable> PassOrder::make(const CompilerTables& tables, const Strategy& strategy,
                                                        const Placement& placement) {
   PassOrder order(tables, strategy);
-  if (strategy.micro_batches == 1) return order;
+  const auto micro_batches = static_cast<std::int32_t>(strategy.micro_batches);
+  order.batches_ = {{0, micro_batches}};
+  if (micro_batches == 1) return order;
   const Pipeline pipeline = pipeline_of(tables, strategy, placement);
   std::variant<Schedule, NotSchedulable> made = make_schedule(strategy.schedule, pipeline);
   if (auto* reason = std::get_if<NotSchedulable>(&made)) return NotCompilable{std::move(reason->reason)};
   const Schedule& schedule = std::get<Schedule>(made);
   for (const PipelineStage& stage : pipeline.stages) order.home_.push_back(stage.rank);
-  const std::size_t passes = pipeline.stages.size() * static_cast<std::size_t>(strategy.micro_batches);
+  const std::size_t passes = pipeline.stages.size() * at(micro_batches);
   order.places_.assign(passes * kParts, kNone);
   order.ranks_.assign(passes, kNone);
+  order.versions_.assign(passes, 0);
   for (std::int32_t rank = 0; at(rank) < schedule.ranks.size(); ++rank) {
     const std::vector<Step>& steps = schedule.ranks[at(rank)];
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Step& step = steps[i];
-      const auto place = static_cast<std::int32_t>(i);
-      if (step.pass == Pass::kForward) {
-        order.places_[order.at_part(step.stage, step.micro_batch, kForward)] = place;
-        order.ranks_[order.at_pass(step.stage, step.micro_batch)] = rank;
-      }
-      if (step.pass == Pass::kBackward || step.pass == Pass::kInputGradient) {
-        order.places_[order.at_part(step.stage, step.micro_batch, kInputGradient)] = place;
-      }
-      if (step.pass == Pass::kBackward || step.pass == Pass::kWeightGradient) {
-        order.places_[order.at_part(step.stage, step.micro_batch, kWeightGradient)] = place;
-      }
-    }
+    for (std::size_t i = 0; i < steps.size(); ++i) order.add(steps[i], rank, static_cast<std::int32_t>(i));
+  }
+  // Stages update after the same micro-batches.
+  for (std::int32_t m = 0; m + 1 < micro_batches; ++m) {
+    if (order.places_[order.at_part(0, m, kUpdate)] == kNone) continue;
+    order.batches_.back().end = m + 1;
+    order.batches_.push_back({m + 1, micro_batches});
   }
   order.passes_.assign(at(tables.devices()), 0);
   for (const GroupDecision& group : strategy.groups) {
@@ -227,6 +223,47 @@ std::variant<PassOrder, NotCompilable> PassOrder::make(const CompilerTables& tab
     }
   }
   return order;
+}
+
+void PassOrder::add(const Step& step, std::int32_t rank, std::int32_t place) {
+  const auto put = [&](Part part) { places_[at_part(step.stage, step.micro_batch, part)] = place; };
+  switch (step.pass) {
+    case Pass::kForward:
+      put(kForward);
+      ranks_[at_pass(step.stage, step.micro_batch)] = rank;
+      versions_[at_pass(step.stage, step.micro_batch)] = step.version;
+      break;
+    case Pass::kBackward:
+      put(kInputGradient);
+      put(kWeightGradient);
+      break;
+    case Pass::kInputGradient:
+      put(kInputGradient);
+      break;
+    case Pass::kWeightGradient:
+      put(kWeightGradient);
+      break;
+    case Pass::kUpdate:
+      put(kUpdate);
+      break;
+    case Pass::kEvict:
+    case Pass::kLoad:
+      break;
+  }
+}
+
+std::int32_t PassOrder::version(const ParameterInfo& parameter, std::int32_t micro_batch) const {
+  if (versions_.empty()) return 0;
+  std::int32_t least = versions_[at_pass(stage_of(parameter.owner), micro_batch)];
+  for (GroupId user : parameter.users) least = std::min(least, versions_[at_pass(stage_of(user), micro_batch)]);
+  return least;
+}
+
+std::int32_t PassOrder::place_update(const ParameterInfo& parameter, std::size_t batch) const {
+  const std::int32_t stage = stage_of(parameter.owner);
+  const auto elsewhere = [&](GroupId user) { return stage_of(user) != stage; };
+  if (std::ranges::any_of(parameter.users, elsewhere)) return kNone;
+  return place(stage, batches_[batch].end - 1, kUpdate);
 }
 
 std::vector<std::int32_t> PassOrder::ranks(std::int32_t micro_batch) const {
@@ -251,22 +288,20 @@ Strategy PassOrder::placed(std::int32_t micro_batch) const {
 }
 
 std::int32_t PassOrder::place(OpId id, std::int32_t micro_batch) const {
-  const OpKind kind = tables_.graph.ops[at(id)].kind;
-  if (tables_.ops[at(id)].early || kind == OpKind::kUpdate) return kNone;
-  return place(id, micro_batch,
-               kind == OpKind::kForward         ? kForward
-               : kind == OpKind::kInputGradient ? kInputGradient
-                                                : kWeightGradient);
+  const Op& op = tables_.graph.ops[at(id)];
+  if (tables_.ops[at(id)].early || op.kind == OpKind::kUpdate) return kNone;
+  return place(stage_of(op.group), micro_batch,
+               op.kind == OpKind::kForward         ? kForward
+               : op.kind == OpKind::kInputGradient ? kInputGradient
+                                                   : kWeightGradient);
 }
 
 std::int32_t PassOrder::place_again(OpId id, std::int32_t micro_batch) const {
-  return place(id, micro_batch, kInputGradient);
+  return place(stage_of(tables_.graph.ops[at(id)].group), micro_batch, kInputGradient);
 }
 
-std::int32_t PassOrder::place(OpId id, std::int32_t micro_batch, Part part) const {
-  if (passes_.empty()) return kNone;
-  const std::int32_t stage = strategy_.groups[at(tables_.graph.ops[at(id)].group)].stage;
-  return places_[at_part(stage, micro_batch, part)];
+std::int32_t PassOrder::place(std::int32_t stage, std::int32_t micro_batch, Part part) const {
+  return passes_.empty() ? kNone : places_[at_part(stage, micro_batch, part)];
 }
 
 }  // namespace motley

@@ -24,6 +24,12 @@ bool runs_again(const CompilerTables& tables, const Strategy& strategy, OpId op)
 // Of the micro-batches into which a batch is divided, the first ones have one sample more where it must be.
 std::int64_t samples_of(std::int32_t micro_batch, const Strategy& strategy, std::int64_t batch);
 
+// Micro-batches [begin, end), whose gradients one update takes.
+struct UpdateBatch {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+};
+
 class PassOrder {
  public:
   // Of a strategy with one micro-batch: no passes, so that each device's order is free.
@@ -35,6 +41,13 @@ class PassOrder {
   std::int32_t place(OpId op, std::int32_t micro_batch) const;
   // Of a forward op that runs again: it does so in the backward pass.
   std::int32_t place_again(OpId op, std::int32_t micro_batch) const;
+  // All micro-batches are one batch, unless the schedule updates in between.
+  const std::vector<UpdateBatch>& batches() const { return batches_; }
+  // How many updates a parameter has had in this iteration when a micro-batch takes it: as many as the schedule says of
+  // its stage, and of the one that is furthest behind where several use it.
+  std::int32_t version(const ParameterInfo& parameter, std::int32_t micro_batch) const;
+  // The place of its update; kNone also where several stages use it, none of which is to wait for the others.
+  std::int32_t place_update(const ParameterInfo& parameter, std::size_t batch) const;
   // By device; empty when there are none.
   const std::vector<std::int32_t>& passes() const { return passes_; }
 
@@ -46,9 +59,11 @@ class PassOrder {
   Strategy placed(std::int32_t micro_batch) const;
 
  private:
-  enum Part : std::uint8_t { kForward, kInputGradient, kWeightGradient, kParts };
+  enum Part : std::uint8_t { kForward, kInputGradient, kWeightGradient, kUpdate, kParts };
   PassOrder(const CompilerTables& tables, const Strategy& strategy) : tables_(tables), strategy_(strategy) {}
-  std::int32_t place(OpId op, std::int32_t micro_batch, Part part) const;
+  void add(const Step& step, std::int32_t rank, std::int32_t place);
+  std::int32_t stage_of(GroupId group) const { return strategy_.groups[static_cast<std::size_t>(group)].stage; }
+  std::int32_t place(std::int32_t stage, std::int32_t micro_batch, Part part) const;
   std::size_t at_pass(std::int32_t stage, std::int32_t micro_batch) const {
     return static_cast<std::size_t>(stage * strategy_.micro_batches + micro_batch);
   }
@@ -58,7 +73,9 @@ class PassOrder {
 
   const CompilerTables& tables_;
   const Strategy& strategy_;
-  std::vector<std::int32_t> places_;  // by stage, micro-batch and part
+  std::vector<UpdateBatch> batches_;
+  std::vector<std::int32_t> places_;    // by stage, micro-batch and part; of an update, its last micro-batch
+  std::vector<std::int32_t> versions_;  // by stage and micro-batch
   std::vector<std::int32_t> passes_;
   std::vector<std::int32_t> home_;   // by stage: its rank
   std::vector<std::int32_t> ranks_;  // by stage and micro-batch

@@ -37,6 +37,8 @@ void Resharder::put(NodeId value) {
   values_.push_back(value);
 }
 
+void Resharder::set(NodeId value) { heads_[slot(writer_.at(value).tensor, writer_.at(value).device)] = value; }
+
 NodeId Resharder::find(TensorId tensor, DeviceIndex device) const { return heads_[slot(tensor, device)]; }
 
 NodeId Resharder::exact(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end) const {

@@ -24,6 +24,8 @@ class Resharder {
 
   // Makes a value findable.
   void put(NodeId value);
+  // From here on it is the only one of its tensor on its device.
+  void set(NodeId value);
   // Any value of the tensor on the device; kNone when there is none.
   NodeId find(TensorId tensor, DeviceIndex device) const;
   // kSplit: exactly the samples [begin, end). State, inputs and others: the device's own, or a copy of the nearest

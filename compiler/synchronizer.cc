@@ -100,6 +100,10 @@ void GradientParts::add(const Resharder& resharder, const Placement& placement, 
   }
 }
 
+void GradientParts::clear() {
+  for (std::vector<Part>& parts : parts_) parts.clear();
+}
+
 std::vector<NodeId> GradientParts::of(std::int32_t parameter, DeviceIndex device) const {
   std::vector<Part> here;
   for (const Part& part : parts_[static_cast<std::size_t>(parameter)]) {
@@ -113,32 +117,43 @@ std::vector<NodeId> GradientParts::of(std::int32_t parameter, DeviceIndex device
 }
 
 Synchronizer::Synchronizer(TaskWriter& writer, Resharder& resharder, std::span<const Placement> placements,
-                           const Strategy& strategy, const GradientParts& gradients)
+                           const Strategy& strategy, const PassOrder& order)
     : writer_(writer),
       resharder_(resharder),
       placements_(placements),
       strategy_(strategy),
-      gradients_(gradients),
+      order_(order),
       tables_(writer.tables()),
+      gradients_(tables_, order),
+      weights_(tables_.parameters.size()),
       servers_(tables_.parameters.size(), kNone) {
   for (const ParameterInfo& parameter : tables_.parameters) sets_.push_back(holders_of(parameter));
+  choose_servers();
 }
 
-void Synchronizer::run() {
-  choose_servers();
+void Synchronizer::begin(std::int32_t micro_batch) {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    for (const auto& [device, weights] : weights_[i]) {
+      resharder_.set(weights.versions[static_cast<std::size_t>(order_.version(tables_.parameters[i], micro_batch))]);
+    }
+  }
+}
+
+void Synchronizer::update(std::size_t batch) {
+  batch_ = batch;
   for (std::size_t i = 0; i < tables_.parameters.size(); ++i) {
-    const ParameterInfo& parameter = tables_.parameters[i];
     const std::vector<DeviceIndex>& devices = holders(sets_[i]);
     const auto index = static_cast<std::int32_t>(i);
     if (devices.size() == 1) {
-      update(parameter, devices[0], local_gradient(index, devices[0]));
+      update(index, devices[0], local_gradient(index, devices[0]));
     } else if (servers_[i] != kNone) {
       serve(index, servers_[i]);
     } else {
       add_to_bucket(index);
     }
   }
-  for (const Bucket& bucket : open_) reduce(bucket);
+  for (const Bucket& bucket : std::exchange(open_, {})) reduce(bucket);
+  gradients_.clear();
 }
 
 std::int32_t Synchronizer::holders_of(const ParameterInfo& parameter) {
@@ -202,16 +217,59 @@ NodeId Synchronizer::local_gradient(std::int32_t index, DeviceIndex device) {
   return sum;
 }
 
-NodeId Synchronizer::update(const ParameterInfo& parameter, DeviceIndex device, NodeId gradient) {
-  const Op& op = tables_.graph.ops[static_cast<std::size_t>(parameter.update)];
-  std::vector<NodeId> inputs;
-  for (TensorId input : op.inputs) {
-    inputs.push_back(input == parameter.gradient ? gradient : resharder_.need(input, device, 0, 0, parameter.update));
+Synchronizer::Weights& Synchronizer::weights_of(std::int32_t index, DeviceIndex device) {
+  const ParameterInfo& parameter = tables_.parameters[static_cast<std::size_t>(index)];
+  Weights& weights = weights_[static_cast<std::size_t>(index)][device];
+  if (weights.versions.empty()) {
+    weights.versions = {resharder_.need(parameter.parameter, device, 0, 0, parameter.update)};
   }
-  const NodeId weights = inputs[0];
+  return weights;
+}
+
+bool Synchronizer::is_taken(std::int32_t index, std::int32_t version) const {
+  const ParameterInfo& parameter = tables_.parameters[static_cast<std::size_t>(index)];
+  for (std::int32_t m = order_.batches()[batch_].end; m < order_.batches().back().end; ++m) {
+    if (order_.version(parameter, m) == version) return true;
+  }
+  return false;
+}
+
+NodeId Synchronizer::copy(std::int32_t index, NodeId weights, NodeId into) {
+  const ParameterInfo& parameter = tables_.parameters[static_cast<std::size_t>(index)];
+  const NodeId made = writer_.scale(parameter.update, weights, 1.0, into);
+  writer_.set_pass(writer_.at(made).maker, order_.place_update(parameter, batch_));
+  return made;
+}
+
+// The newest version where it may be written over.
+NodeId Synchronizer::writable(std::int32_t index, DeviceIndex device) {
+  Weights& weights = weights_of(index, device);
+  const NodeId newest = weights.versions.back(), state = weights.versions.front();
+  const auto version = static_cast<std::int32_t>(weights.versions.size() - 1);
+  const bool stays = writer_.storage_of(newest) == state;
+  if (!is_taken(index, version) && (stays || !last_batch())) {
+    if (stays) weights.in_state = version + 1;
+    return newest;
+  }
+  if (is_taken(index, weights.in_state)) return copy(index, newest);
+  weights.in_state = version + 1;
+  return copy(index, newest, state);
+}
+
+NodeId Synchronizer::update(std::int32_t index, DeviceIndex device, NodeId gradient) {
+  const ParameterInfo& parameter = tables_.parameters[static_cast<std::size_t>(index)];
+  const NodeId weights = writable(index, device);
+  std::vector<NodeId> inputs;
+  for (TensorId input : tables_.graph.ops[static_cast<std::size_t>(parameter.update)].inputs) {
+    inputs.push_back(input == parameter.parameter  ? weights
+                     : input == parameter.gradient ? gradient
+                                                   : resharder_.need(input, device, 0, 0, parameter.update));
+  }
   const NodeId updated = writer_.add_value(parameter.parameter, device, 0, 0, weights);
   const TaskId task = writer_.compute(parameter.update, device, 1, inputs, {&updated, 1});
+  writer_.set_pass(task, order_.place_update(parameter, batch_));
   writer_.after_readers(weights, task);
+  weights_of(index, device).versions.push_back(updated);
   return updated;
 }
 
@@ -244,7 +302,7 @@ void Synchronizer::reduce(const Bucket& bucket) {
   const std::vector<NodeId> sums = writer_.all_reduce(last.update, members, parts);
   for (std::size_t m = 0, next = 0; m < members.size(); ++m) {
     for (std::int32_t parameter : bucket.parameters) {
-      update(tables_.parameters[static_cast<std::size_t>(parameter)], members[m], sums[next++]);
+      update(parameter, members[m], sums[next++]);
     }
   }
 }
@@ -256,20 +314,31 @@ void Synchronizer::serve(std::int32_t index, DeviceIndex server) {
   for (DeviceIndex device : devices) {
     if (device == server) continue;
     const NodeId part = local_gradient(index, device);
-    // The new weights are written over the old ones when they arrive, which is after this part was sent: so whoever
-    // reads the old ones on this device's compute stream comes before it there.
-    const NodeId weights = resharder_.need(parameter.parameter, device, 0, 0, parameter.update);
-    writer_.after_readers(weights, writer_.at(part).maker);
+    // The last weights are written over the state when they arrive, which is after this part was sent: so whoever
+    // reads the state on this device's compute stream comes before it there.
+    if (last_batch()) writer_.after_readers(weights_of(index, device).versions.front(), writer_.at(part).maker);
     const NodeId received = writer_.transfer(parameter.update, part, server);
     const NodeId both[] = {sum, received};
     sum = writer_.sum(parameter.update, both, parameter.gradient);
   }
-  const NodeId updated = update(parameter, server, sum);
+  NodeId updated = update(index, server, sum);
+  // Messages are on their way while the next update writes over the weights: so they take a copy.
+  if (!last_batch()) updated = copy(index, updated);
   for (DeviceIndex device : devices) {
-    if (device == server) continue;
-    const NodeId weights = resharder_.need(parameter.parameter, device, 0, 0, parameter.update);
-    writer_.transfer(parameter.update, updated, device, weights);
+    if (device != server) send_back(index, updated, device);
   }
+}
+
+void Synchronizer::send_back(std::int32_t index, NodeId updated, DeviceIndex device) {
+  const OpId op = tables_.parameters[static_cast<std::size_t>(index)].update;
+  Weights& weights = weights_of(index, device);
+  const NodeId state = weights.versions.front();
+  NodeId received = writer_.transfer(op, updated, device, last_batch() ? state : kNone);
+  if (!last_batch() && !is_taken(index, weights.in_state)) {
+    received = copy(index, received, state);
+    weights.in_state = static_cast<std::int32_t>(weights.versions.size());
+  }
+  weights.versions.push_back(received);
 }
 
 }  // namespace motley

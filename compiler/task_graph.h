@@ -24,7 +24,7 @@ struct TaskValue {
   std::int64_t bytes = 0;
   NodeId alias_of = kNone;
   TaskId maker = kNone;        // kNone: there from the start
-  std::int32_t users = kNone;  // state: head of the list of compute tasks that used it (TaskWriter)
+  std::int32_t users = kNone;  // state and weights: head of the list of tasks that used them (TaskWriter)
   bool persistent = false;
 };
 

@@ -22,7 +22,7 @@ NodeId TaskWriter::add_value(TensorId tensor, DeviceIndex device, std::int64_t b
     value.begin = 0;
   }
   value.bytes = tables_.bytes(tensor, end - begin);
-  value.alias_of = alias_of != kNone && at(alias_of).alias_of != kNone ? at(alias_of).alias_of : alias_of;
+  value.alias_of = alias_of == kNone ? kNone : storage_of(alias_of);
   graph_.values.push_back(value);
   return id;
 }
@@ -57,9 +57,7 @@ TaskId TaskWriter::add_task(const Task& task, std::span<const NodeId> inputs, st
 
 void TaskWriter::note_use(NodeId value, TaskId task) {
   if (value == kNone) return;
-  if (at(value).alias_of != kNone) value = at(value).alias_of;
-  TaskValue& state = graph_.values[static_cast<std::size_t>(value)];
-  if (!state.persistent) return;
+  TaskValue& state = graph_.values[static_cast<std::size_t>(storage_of(value))];
   const bool written = tables_.tensors[static_cast<std::size_t>(state.tensor)].written;
   if (!written && tables_.graph.tensors[static_cast<std::size_t>(state.tensor)].role != TensorRole::kParameter) return;
   // What forward ops write they use in the graph's order, micro-batch after micro-batch. Backward ops have the
@@ -91,12 +89,13 @@ TaskId TaskWriter::compute(OpId op, DeviceIndex device, std::int64_t batch, std:
 NodeId TaskWriter::add_pass(InstructionKind kind, OpId op, std::span<const NodeId> inputs, NodeId output,
                             double scale) {
   const DeviceIndex device = at(output).device;
-  add_task({.kind = kind,
-            .op = op,
-            .device = device,
-            .scale = scale,
-            .seconds = tables_.costs.memory_pass(device, Bytes(at(output).bytes)).value},
-           inputs, {&output, 1});
+  const TaskId id = add_task({.kind = kind,
+                              .op = op,
+                              .device = device,
+                              .scale = scale,
+                              .seconds = tables_.costs.memory_pass(device, Bytes(at(output).bytes)).value},
+                             inputs, {&output, 1});
+  for (NodeId input : inputs) note_use(input, id);
   return output;
 }
 
@@ -122,9 +121,13 @@ NodeId TaskWriter::add_to(OpId op, NodeId total, NodeId part) {
   return add_pass(InstructionKind::kSum, op, both, output, 1.0);
 }
 
-NodeId TaskWriter::scale(OpId op, NodeId input, double factor) {
-  const NodeId output = add_value(at(input).tensor, at(input).device, at(input).begin, at(input).end);
-  return add_pass(InstructionKind::kScale, op, {&input, 1}, output, factor);
+NodeId TaskWriter::scale(OpId op, NodeId input, double factor, NodeId into) {
+  const NodeId output = add_value(at(input).tensor, at(input).device, at(input).begin, at(input).end, into);
+  add_pass(InstructionKind::kScale, op, {&input, 1}, output, factor);
+  if (into == kNone) return output;
+  after_readers(into, at(output).maker);
+  note_use(into, at(output).maker);
+  return output;
 }
 
 NodeId TaskWriter::fill(OpId op, TensorId tensor, DeviceIndex device, std::int64_t samples, double with) {
@@ -166,7 +169,8 @@ std::vector<NodeId> TaskWriter::all_reduce(OpId op, std::span<const DeviceIndex>
 }
 
 void TaskWriter::after_readers(NodeId parameter, TaskId later) {
-  for (std::int32_t user = at(parameter).users; user != kNone; user = users_[static_cast<std::size_t>(user)].next) {
+  const TaskValue& storage = at(storage_of(parameter));
+  for (std::int32_t user = storage.users; user != kNone; user = users_[static_cast<std::size_t>(user)].next) {
     const TaskId reader = users_[static_cast<std::size_t>(user)].task;
     if (reader != later) graph_.order.emplace_back(reader, later);
   }

@@ -18,6 +18,8 @@ class TaskWriter {
 
   const CompilerTables& tables() const { return tables_; }
   const TaskValue& at(NodeId value) const { return graph_.values[static_cast<std::size_t>(value)]; }
+  // The value whose storage it has: itself, when it is no alias.
+  NodeId storage_of(NodeId value) const { return at(value).alias_of == kNone ? value : at(value).alias_of; }
 
   // A value that a task is about to make. `samples` sizes it; a range is kept for kSplit tensors.
   NodeId add_value(TensorId tensor, DeviceIndex device, std::int64_t begin, std::int64_t end, NodeId alias_of = kNone);
@@ -34,7 +36,8 @@ class TaskWriter {
   NodeId concat(OpId op, std::span<const NodeId> parts);
   NodeId sum(OpId op, std::span<const NodeId> parts, TensorId as);
   NodeId add_to(OpId op, NodeId total, NodeId part);  // in place
-  NodeId scale(OpId op, NodeId input, double factor);
+  // Into the storage of `into` when given, once all that had to do with it have run.
+  NodeId scale(OpId op, NodeId input, double factor, NodeId into = kNone);
   NodeId fill(OpId op, TensorId tensor, DeviceIndex device, std::int64_t samples, double with);
   // Into the storage of `into` when given.
   NodeId transfer(OpId op, NodeId input, DeviceIndex to, NodeId into = kNone);
@@ -42,7 +45,7 @@ class TaskWriter {
   std::vector<NodeId> all_reduce(OpId op, std::span<const DeviceIndex> members, std::span<const NodeId> inputs);
 
   void before(TaskId first, TaskId second) { graph_.order.emplace_back(first, second); }
-  // Makes `later` wait for every compute task so far that read the parameter value or a view of it.
+  // Makes `later` wait for every task of the compute stream so far that had to do with the parameter value's storage.
   void after_readers(NodeId parameter, TaskId later);
 
   void add_loss(NodeId value, double weight) { graph_.losses.push_back({value, weight}); }

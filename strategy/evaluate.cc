@@ -41,7 +41,7 @@ Evaluator::Evaluator(const Graph& graph, const Cluster& cluster, const CostModel
 
 Evaluation Evaluator::with_best_schedule(Strategy strategy) const {
   std::optional<Evaluation> best;
-  for (std::string& schedule : schedule_names()) {
+  for (std::string& schedule : synchronous_schedules()) {
     strategy.schedule = std::move(schedule);
     Evaluation one = evaluate(strategy);
     if (!best || better(one, *best)) best = std::move(one);

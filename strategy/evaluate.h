@@ -36,7 +36,7 @@ class Evaluator {
   Evaluator(const Graph& graph, const Cluster& cluster, const CostModel& costs, std::int64_t batch);
 
   // Throws Error(kInvalidInput) when the strategy does not fit the graph or the cluster. The schedule kAutoSchedule is
-  // the best of all, which the evaluation's strategy names.
+  // the best of those that train as one device does, which the evaluation's strategy names.
   Evaluation evaluate(const Strategy& strategy) const;
   // By its name (strategy/baselines.h).
   Evaluation evaluate_baseline(const std::string& name) const;

@@ -227,8 +227,11 @@ class Checker {
       }
     }
     for (std::size_t stage = 0; stage < updates_.size(); ++stage) {
-      if (updates_[stage].done > 0 && updates_[stage].gradients > 0) {
+      if (!updates_[stage].ends.empty() && updates_[stage].gradients > 0) {
         fail("no update of stage " + std::to_string(stage) + " takes its last gradients");
+      }
+      if (updates_[stage].ends != updates_[0].ends) {
+        fail("stage " + std::to_string(stage) + " updates after other micro-batches than stage 0");
       }
     }
   }
@@ -248,7 +251,8 @@ class Checker {
     std::int32_t peer = -1;  // where what it keeps has been moved
   };
   struct Updates {
-    std::int32_t done = 0, gradients = 0;  // those that no update has taken
+    std::vector<std::int32_t> ends;  // the last micro-batch of each
+    std::int32_t gradients = 0;      // that no update has taken
   };
 
   void follow_moves(const Step& step, Progress& progress) const {
@@ -265,12 +269,19 @@ class Checker {
 
   void follow_versions(const Step& step) {
     Updates& updates = updates_[at(step.stage)];
-    if (step.pass == Pass::kForward && (step.version < 0 || step.version > updates.done)) {
+    const auto done = static_cast<std::int32_t>(updates.ends.size());
+    if (step.pass == Pass::kForward && (step.version < 0 || step.version > done)) {
       fail(text(step) + " takes the weights after update " + std::to_string(step.version) + " of " +
-           std::to_string(updates.done));
+           std::to_string(done));
     }
     if (has_weight_gradient(step)) ++updates.gradients;
-    if (step.pass == Pass::kUpdate) updates = {updates.done + 1, 0};
+    if (step.pass != Pass::kUpdate) return;
+    const std::int32_t begin = done == 0 ? 0 : updates.ends.back() + 1;
+    if (updates.gradients != step.micro_batch + 1 - begin) {
+      fail(text(step) + " takes the gradients of others than the micro-batches up to that one");
+    }
+    updates.ends.push_back(step.micro_batch);
+    updates.gradients = 0;
   }
 
   const Pipeline& pipeline_;

@@ -14,6 +14,7 @@ struct Named {
   const char* name;
   MadeSchedule (*make)(const Pipeline&);
   Abilities needs;
+  bool synchronous = true;
 };
 constexpr std::array kSchedules = {
     Named{"gpipe", gpipe, {}},
@@ -25,14 +26,12 @@ constexpr std::array kSchedules = {
     Named{"zb-v", zb_v, {}},
     Named{"chimera", chimera, {}},
     Named{"bpipe", bpipe, {.move = true}},
-    Named{"pipedream", pipedream, {.update = true}},
-    Named{"pipedream-2bw", pipedream_2bw, {.update = true}},
     Named{"graphpipe", graphpipe, {}},
+    Named{"pipedream", pipedream, {}, false},
+    Named{"pipedream-2bw", pipedream_2bw, {}, false},
 };
 
-bool suits(const Named& schedule, const Abilities& programs) {
-  return (programs.update || !schedule.needs.update) && (programs.move || !schedule.needs.move);
-}
+bool suits(const Named& schedule, const Abilities& programs) { return programs.move || !schedule.needs.move; }
 
 std::string joined(const std::vector<std::string>& names) {
   std::string all;
@@ -50,15 +49,22 @@ std::vector<std::string> schedule_names(Abilities programs) {
   return names;
 }
 
+std::vector<std::string> synchronous_schedules() {
+  std::vector<std::string> names;
+  for (const Named& schedule : kSchedules) {
+    if (schedule.synchronous && suits(schedule, {})) names.emplace_back(schedule.name);
+  }
+  return names;
+}
+
 std::variant<Schedule, NotSchedulable> make_schedule(std::string_view name, const Pipeline& pipeline) {
   const std::vector<std::string> names = schedule_names(pipeline.programs);
   for (const Named& schedule : kSchedules) {
     if (name != schedule.name) continue;
     if (suits(schedule, pipeline.programs)) return schedule.make(pipeline);
     return NotSchedulable{std::string(name) +
-                          (schedule.needs.update ? " updates weights between micro-batches"
-                                                 : " moves what micro-batches keep to other devices") +
-                          ", which programs do not: choose one of" + joined(names)};
+                          " moves what micro-batches keep to other devices, which programs do not: choose one of" +
+                          joined(names)};
   }
   throw Error(ErrorKind::kInvalidInput, "there is no schedule " + std::string(name) +
                                             did_you_mean(std::string(name), names) + "; there are" + joined(names));

@@ -28,8 +28,7 @@ struct PipelineStage {
 
 // What programs can do beside passes.
 struct Abilities {
-  bool update = false;  // a stage's weights, between micro-batches
-  bool move = false;    // what a micro-batch keeps, to another rank and back
+  bool move = false;  // what a micro-batch keeps, to another rank and back
 };
 
 struct Pipeline {
@@ -45,7 +44,8 @@ enum class Pass : std::uint8_t {
   kInputGradient,   // what the stages before wait for
   kWeightGradient,  // any time after it
   kUpdate,          // of the stage's weights, by the gradients of the micro-batches since its last update: they are a
-                    // batch of their own. A schedule without: the iteration is one batch, updated when all is done
+                    // batch of their own, the same on all stages. A schedule without: the iteration is one batch,
+                    // updated when all is done
   kEvict,           // what the micro-batch keeps goes to `peer` ...
   kLoad,            // ... and comes back, before the backward pass
 };
@@ -70,6 +70,8 @@ struct NotSchedulable {
 
 // Those that need no more than this, in the order of docs/schedules.md.
 std::vector<std::string> schedule_names(Abilities programs = {});
+// ... of which these take weights that lack no update, and so train as one device does.
+std::vector<std::string> synchronous_schedules();
 // NotSchedulable also where the schedule needs more than pipeline.programs. Throws Error(kInvalidInput) listing the
 // names when there is none like this.
 std::variant<Schedule, NotSchedulable> make_schedule(std::string_view name, const Pipeline& pipeline);

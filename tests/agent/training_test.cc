@@ -153,13 +153,37 @@ class TrainingTest : public testing::Test {
     return outcome;
   }
   // The largest relative difference of a loss from PyTorch's, from iteration `from` on.
-  double difference(const Outcome& outcome, int from = 0) {
-    const SafetensorsFile reference(reference_);
+  double difference(const Outcome& outcome, int from = 0) { return difference(outcome, reference_, from); }
+  double difference(const Outcome& outcome, const std::filesystem::path& losses_of, int from = 0) {
+    const SafetensorsFile reference(losses_of);
     std::vector<float> losses(kSteps);
     std::memcpy(losses.data(), reference.find("losses")->bytes.data(), kSteps * sizeof(float));
     double worst = 0;
     for (int i = from; i < kSteps; ++i) worst = std::max(worst, std::abs(outcome.losses[i] / losses[i] - 1));
     return worst;
+  }
+  // From PyTorch with weights that lack updates. `samples`: of each batch of an iteration that an update follows;
+  // `updates`: how many of them the weights of a stage have had when a batch takes them.
+  double difference_from_delayed(const Deployment& deployment, int stages, const std::vector<int>& samples,
+                                 const std::function<int(int batch, int stage)>& updates) {
+    std::string names;
+    for (std::size_t g = 0; g < graph_.groups.size(); ++g) {
+      const int stage = static_cast<int>(g * stages / graph_.groups.size());
+      for (const TensorId parameter : graph_.groups[g].parameters) {
+        std::string taken;
+        for (int b = 0; b < static_cast<int>(samples.size()); ++b) {
+          taken += (b > 0 ? "," : "") + std::to_string(updates(b, stage));
+        }
+        names += (names.empty() ? "\"" : ",\"") + graph_.tensors[parameter].name + "\":[" + taken + "]";
+      }
+    }
+    std::string sizes;
+    for (const int size : samples) sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+    const auto delayed = folder_ / "delayed";
+    run_python_file("tests/agent/delayed_training.py",
+                    {model_.string(), data_.string(), std::to_string(kSteps), std::to_string(kBatch), "3",
+                     R"({"samples":[)" + sizes + R"(],"updates":{)" + names + "}}", delayed.string()});
+    return difference(train(deployment), delayed);
   }
   static GroupDecision on(std::vector<Share> shares, GradientMethod method = GradientMethod::kAllReduce) {
     return {std::move(shares), method};
@@ -210,6 +234,43 @@ TEST_F(TrainingTest, FollowsPyTorchInPipelines) {
   EXPECT_LT(difference(train(deploy_pipeline(3, {on({{2}}), on({{0}}), on({{1}})}, 8, "1f1b"))), 1e-4);
   EXPECT_LT(difference(train(deploy_pipeline(3, {on({{0, 3}, {2, 1}}), on({{1}})}, 3, "1f1b"))), 1e-4);
   EXPECT_LT(difference(train(deploy_pipeline(2, {on({{0, 3}, {1, 1}}, kServer)}, 2, "1f1b"))), 1e-4);
+}
+
+// PipeDream: stage s of p lacks the updates of the p - 1 - s micro-batches before (Narayanan et al., SOSP 2019). VGG's
+// layers are each on one stage; GPT-2's embedding is on the first and the last, and as late as on the first.
+TEST_F(TrainingTest, FollowsPyTorchWithAVersionOfWeightsPerMicroBatch) {
+  const auto taken = [](int stages) {
+    return [stages](int batch, int stage) { return std::max(0, batch - (stages - 1 - stage)); };
+  };
+  open("vgg", kSgd);
+  EXPECT_LT(difference_from_delayed(deploy_pipeline(3, {on({{0}}), on({{1}}), on({{2}})}, 8, "pipedream"), 3,
+                                    {1, 1, 1, 1, 1, 1, 1, 1}, taken(3)),
+            1e-4);
+  open("gpt2", kSgd);
+  EXPECT_LT(difference_from_delayed(deploy_pipeline(2, {on({{0}}), on({{1}})}, 3, "pipedream"), 2, {3, 3, 2}, taken(2)),
+            1e-4);
+  for (const GradientMethod method : {kAllReduce, kServer}) {
+    EXPECT_LT(difference_from_delayed(deploy_pipeline(3, {on({{0, 3}, {2, 1}}, method), on({{1}})}, 4, "pipedream"), 2,
+                                      {2, 2, 2, 2}, taken(2)),
+              1e-4)
+        << to_string(method);
+  }
+}
+
+// PipeDream-2BW: batches of p micro-batches or more, each without the update of the one before (Narayanan et al., ICML
+// 2021).
+TEST_F(TrainingTest, FollowsPyTorchWithTwoVersionsOfWeights) {
+  const auto taken = [](int batch, int) { return std::max(0, batch - 1); };
+  open("gpt2", kSgd);
+  EXPECT_LT(
+      difference_from_delayed(deploy_pipeline(2, {on({{0}}), on({{1}})}, 7, "pipedream-2bw"), 2, {4, 2, 2}, taken),
+      1e-4);
+  for (const GradientMethod method : {kAllReduce, kServer}) {
+    EXPECT_LT(difference_from_delayed(deploy_pipeline(3, {on({{0, 2}, {2, 1}}, method), on({{1}})}, 4, "pipedream-2bw"),
+                                      2, {4, 4}, taken),
+              1e-4)
+        << to_string(method);
+  }
 }
 
 TEST_F(TrainingTest, FollowsPyTorchWhereLittleIsKept) {

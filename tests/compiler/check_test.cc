@@ -61,6 +61,29 @@ TEST_F(CheckTest, FindsAValueNeverReleased) {
   EXPECT_THAT(failure(), HasSubstr("device 1: value 1 is never released"));
 }
 
+// New weights in the storage of the old ones, which another op still wants, or a message may still be reading.
+TEST_F(CheckTest, FindsWhatIsWrittenOver) {
+  deployment_.collectives.clear();
+  deployment_.programs.pop_back();
+  std::vector<Value>& values = deployment_.programs[0].values;
+  values.assign(4, Value{0, 0, 4, Bytes(16)});
+  values[0].persistent = true;
+  values[1].alias_of = values[2].alias_of = 0;
+  values[2].tensor = 1;  // a view of the old ones
+  const Instruction view = make(InstructionKind::kCompute, {0}, {2}, {}),
+                    read = make(InstructionKind::kCompute, {2}, {3}, {2, 3});
+  const Instruction update = make(InstructionKind::kCompute, {0}, {1}, {1});
+  code(0) = {view, read, update};
+  EXPECT_EQ(failure(), "no error");
+  code(0) = {view, update, read};
+  EXPECT_THAT(failure(), HasSubstr("instruction 2 (compute) uses value 2, which was written over"));
+  values[3].alias_of = 0;
+  code(0) = {view, make(InstructionKind::kCompute, {2}, {}, {2}), update, make(InstructionKind::kScale, {0}, {3}, {3})};
+  EXPECT_THAT(failure(), HasSubstr("instruction 3 (scale) uses value 0, which was written over"));
+  code(0) = {view, make(InstructionKind::kSend, {2}, {}, {2}, 1), update, make(InstructionKind::kFill, {}, {3}, {3})};
+  EXPECT_THAT(failure(), HasSubstr("instruction 2 (compute) writes over value 0, which may still be on its way"));
+}
+
 TEST_F(CheckTest, FindsAReceiveWithoutASend) {
   code(1)[2].tag = 7;
   EXPECT_THAT(failure(), HasSubstr("has no send with tag 7"));
