@@ -209,6 +209,10 @@ std::string placement_table(const Strategy& strategy, const Evaluator& evaluator
 nlohmann::json to_json(const Plan& plan, const Cluster& cluster) {
   nlohmann::json json = to_json(plan.chosen, cluster);
   json["lower_bound_seconds"] = plan.bound.seconds().value;
+  json["lower_bound"] = nlohmann::json::array();
+  for (const LowerBound::Part& part : plan.bound.parts) {
+    json["lower_bound"].push_back({{"of", part.name}, {"share", part.share}});
+  }
   json["evaluations"] = plan.evaluations;
   json["search_seconds"] = plan.elapsed.value;
   if (!plan.feasible()) {
@@ -217,6 +221,21 @@ nlohmann::json to_json(const Plan& plan, const Cluster& cluster) {
   }
   return json;
 }
+
+namespace {
+
+// What must become faster for a lower bound to fall: the largest parts.
+std::string parts_text(const LowerBound& bound) {
+  constexpr std::size_t kMost = 4;
+  constexpr double kLeast = 0.01;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, bound.parts.size()) && bound.parts[i].share >= kLeast; ++i) {
+    text += (i == 0 ? " (" : ", ") + bound.parts[i].name + " " + percent(bound.parts[i].share);
+  }
+  return text.empty() ? text : text + ")";
+}
+
+}  // namespace
 
 std::string plan_report(const Plan& plan, const Evaluator& evaluator) {
   if (!plan.feasible()) {
@@ -227,12 +246,12 @@ std::string plan_report(const Plan& plan, const Evaluator& evaluator) {
   }
   const SimulationResult& simulation = plan.chosen.simulation;
   const Seconds bound = plan.bound.seconds();
-  std::string text = to_string(simulation.iteration) + " per iteration of " + std::to_string(evaluator.batch()) +
-                     " samples (" + plan.chosen.strategy.name + "); no strategy can take less than " +
-                     to_string(bound) + ", so at most " + percent(1 - bound / simulation.iteration) +
-                     " can still be gained.\n" + percent(simulation.estimated_share) +
-                     " of the compute time rests on estimates, the rest on measurements.\n\n" +
-                     device_table(plan.chosen, evaluator) + "\n" + placement_table(plan.chosen.strategy, evaluator);
+  std::string text =
+      to_string(simulation.iteration) + " per iteration of " + std::to_string(evaluator.batch()) + " samples (" +
+      plan.chosen.strategy.name + "); no strategy can take less than " + to_string(bound) + parts_text(plan.bound) +
+      ", so at most " + percent(1 - bound / simulation.iteration) + " can still be gained.\n" +
+      percent(simulation.estimated_share) + " of the compute time rests on estimates, the rest on measurements.\n\n" +
+      device_table(plan.chosen, evaluator) + "\n" + placement_table(plan.chosen.strategy, evaluator);
   for (const Evaluation& baseline : plan.baselines) {
     if (baseline.strategy.name == "ev-ar" && baseline.feasible()) {
       text += "\n" + times(baseline.simulation.iteration / simulation.iteration) +

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "strategy/bound.h"
+#include "strategy/bound/bound.h"
 #include "strategy/search/search.h"
 
 namespace motley {
