@@ -161,13 +161,15 @@ LocalCluster::~LocalCluster() {
 
 LocalCluster::Daemon& LocalCluster::start(const std::string& name, const std::vector<std::string>& arguments,
                                           const std::filesystem::path& state, bool verbose) {
+  const std::filesystem::path address_file = state.string() + ".address";
+  std::filesystem::remove(address_file);
+  auto command = arguments;
+  command.insert(command.end(), {"--address-file", address_file.string()});
+  auto child = spawner_.start(command, SIGTERM);  // may throw; a daemon has a child
   auto daemon = std::make_unique<Daemon>();
   daemon->name = name;
-  daemon->address_file = state.string() + ".address";
-  std::filesystem::remove(daemon->address_file);
-  auto command = arguments;
-  command.insert(command.end(), {"--address-file", daemon->address_file.string()});
-  daemon->child = spawner_.start(command, SIGTERM);
+  daemon->child = std::move(child);
+  daemon->address_file = address_file;
   daemon->reader =
       std::thread([raw = daemon.get(), log = state.string() + ".log", verbose] { raw->read(log, verbose); });
   daemons_.push_back(std::move(daemon));

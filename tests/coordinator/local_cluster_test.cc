@@ -186,5 +186,15 @@ TEST_F(LocalClusterTest, AnAgentThatCannotStartIsTold) {
   EXPECT_THAT(message, HasSubstr("cannot listen on 192.0.2.1:0"));
 }
 
+TEST(LocalAgentTest, AProgramThatIsMissingIsTold) {
+  const TemporaryFolder folder;
+  LocalClusterOptions options;
+  options.agents = {parse_local_agent("name=a", "")};
+  options.state = folder / "state";
+  options.programs = folder.path();
+  EXPECT_THAT(support::error_of([&] { LocalCluster cluster(options); }, ErrorKind::kUnavailable),
+              HasSubstr((folder / "motley-coordinator").string() + ": cannot be started"));
+}
+
 }  // namespace
 }  // namespace motley
