@@ -53,13 +53,15 @@ class Search {
 
   SearchResult run() {
     judge_baselines();
-    if (!over()) judge_new(pipeline_starts(evaluator_));
+    // Data parallelism first: with many devices a pipeline takes much longer to judge.
     std::vector<Evaluation> uniform = judge_new(data_parallel_starts(evaluator_, work_));
     for (const Evaluation& known : result_.baselines) {
       if (!known.strategy.name.starts_with("cp-")) continue;
       uniform.push_back(known);
       uniform.back().strategy = in_samples(known.strategy, evaluator_.batch());
     }
+    std::ranges::move(judge_new(fitting_starts(uniform, evaluator_.batch())), std::back_inserter(uniform));
+    if (!over()) judge_new(pipeline_starts(evaluator_));
     const std::vector<Evaluation> starts = balance(std::move(uniform));
     // Moving heavy parameters out of the way may make another set of devices the best.
     for (const Evaluation& start : starts) judge_new(parameter_heavy_starts(evaluator_, work_, start.strategy));

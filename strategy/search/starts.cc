@@ -1,6 +1,8 @@
 #include "strategy/search/starts.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -65,6 +67,38 @@ std::vector<Strategy> data_parallel_starts(const Evaluator& evaluator, const std
     }
   }
   return starts;
+}
+
+std::vector<Strategy> fitting_starts(const std::vector<Evaluation>& starts, std::int64_t batch) {
+  std::vector<const Evaluation*> lacking;
+  for (const Evaluation& start : starts) {
+    if (!start.not_compilable && !start.feasible()) lacking.push_back(&start);
+  }
+  std::ranges::stable_sort(lacking, {}, [](const Evaluation* one) { return one->simulation.iteration; });
+  constexpr std::size_t kFitted = 4;
+  if (lacking.size() > kFitted) lacking.resize(kFitted);
+  std::vector<Strategy> fitting;
+  for (const Evaluation* one : lacking) {
+    double times = 1;  // the memory of the fullest device
+    for (const DeviceMemory& memory : one->simulation.memory) {
+      times = std::max(times, memory.peak / (memory.peak - memory.lacking()));
+    }
+    std::size_t widest = 1;
+    for (const GroupDecision& group : one->strategy.groups) widest = std::max(widest, group.shares.size());
+    // The state needs its memory however the batch passes: twice as many micro-batches may be needed.
+    const auto enough = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::ceil(times))));
+    for (const auto& [micro_batches, recompute] :
+         {std::pair{enough, Recompute::kNone}, std::pair{2 * enough, Recompute::kNone},
+          std::pair{enough / 2, Recompute::kSelective}, std::pair{enough / 2, Recompute::kFull},
+          std::pair{enough, Recompute::kFull}}) {
+      if (micro_batches < 1 || micro_batches * static_cast<std::int64_t>(widest) > batch) continue;
+      Strategy strategy = one->strategy;
+      strategy.micro_batches = micro_batches;
+      for (GroupDecision& group : strategy.groups) group.recompute = recompute;
+      fitting.push_back(std::move(strategy));
+    }
+  }
+  return fitting;
 }
 
 std::vector<Strategy> parameter_heavy_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work,

@@ -13,6 +13,10 @@ namespace motley {
 // of more, those of the k fastest, and those of each node's and each kind's. Throws nothing; some may not be feasible.
 std::vector<Strategy> data_parallel_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work);
 
+// Of strategies that lack memory, the fastest, made to need less: in micro-batches, which keep so many times fewer
+// activations, with recomputation, or both.
+std::vector<Strategy> fitting_starts(const std::vector<Evaluation>& starts, std::int64_t batch);
+
 // Variants of `best` in which the groups that carry the most parameters for their compute time are gathered on one of
 // their devices, or use the parameter server: what large embeddings and final layers gain by.
 std::vector<Strategy> parameter_heavy_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work,

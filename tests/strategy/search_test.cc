@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "strategy/search/starts.h"
 #include "tests/strategy/setting.h"
 
 namespace motley {
@@ -55,6 +56,26 @@ TEST_F(SearchTest, FindsAModelParallelPlanWhenMemoryIsShort) {
     const std::string& name = baseline.strategy.name;
     EXPECT_EQ(baseline.feasible(), name == "mp-blocks" || name.starts_with("pp:")) << name;
   }
+}
+
+TEST_F(SearchTest, DataParallelismThatLacksMemoryPassesInMicroBatches) {
+  // Of 32 samples a device keeps the input and eight activations of 2 KiB each beside 8.5 KiB of weights, and two
+  // gradients of activations while it makes one of the other: 30.5 KiB. In four parts it is 5.5 KiB, with weights and
+  // their gradients 22.5 KiB.
+  const Setting setting({.layers = 8, .width = 16}, {1, 1}, kFast, 64, Bytes(28 << 10));
+  const Evaluator evaluator = setting.evaluator();
+  const Evaluation whole = evaluator.evaluate_baseline("ev-ar");
+  ASSERT_FALSE(whole.feasible());
+  bool fits = false;
+  for (const Strategy& start : fitting_starts({whole}, setting.batch)) {
+    for (std::size_t g = 0; g < start.groups.size(); ++g) {
+      EXPECT_EQ(start.groups[g].shares, whole.strategy.groups[g].shares);
+    }
+    const Evaluation passed = evaluator.evaluate(start);
+    fits = fits || (passed.feasible() && start.micro_batches > 1 && start.groups[0].recompute == Recompute::kNone);
+  }
+  EXPECT_TRUE(fits);
+  EXPECT_TRUE(fitting_starts({evaluator.evaluate(search(setting).best.strategy)}, setting.batch).empty());
 }
 
 TEST_F(SearchTest, IsNeverWorseThanABaseline) {
