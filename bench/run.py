@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import demo, memory, papers, pipeline, predictions, simulator, strategy, validate, worker
+from bench import demo, memory, papers, pipeline, predictions, simulator, strategy, strategy_box, validate, worker
 from bench.harness import ROOT, Parts, Report, Unfinished, page
 
 BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "memory": (memory.run, "every worker's memory, predicted against measured"),
     "validate": (validate.run, "others' measured plans on GPUs: time and memory, predicted against measured"),
     "strategy": (strategy.run, "what a search finds on unlike clusters, against every fixed strategy and the bound"),
+    "strategy-box": (strategy_box.run, "five plans on a cluster in a box, measured against every fixed strategy"),
     "papers": (papers.run, "what papers claim of pipeline schedules, and what the simulator says"),
     "pipeline": (pipeline.run, "a model that no host holds alone: the planned pipeline against even stages"),
 }
@@ -23,6 +24,7 @@ IN_PARTS: dict[str, Callable[[bool, Parts], Report]] = {
     "box": predictions.run,
     "memory": memory.run,
     "strategy": strategy.run,
+    "strategy-box": strategy_box.run,
 }
 
 
@@ -30,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="bench/run",
         description="Remakes the tables of docs/.",
-        epilog="\n".join(f"  {name:10} {what}" for name, (_, what) in BENCHMARKS.items()),
+        epilog="\n".join(f"  {name:12} {what}" for name, (_, what) in BENCHMARKS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="without a name: lists the benchmarks")
