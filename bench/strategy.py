@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -15,17 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness import BIN, ROOT, Figure, Parts, Report, table
+from bench.validate import DATA
 
 WORK = ROOT / "build" / "bench" / "strategy"  # exported models, to be used again
 
 
 @dataclass(frozen=True)
 class Model:
-    script: str
+    script: str  # of examples/, or a file among others' data
     options: str
     batches: tuple[int, ...]  # samples per device: a usual number, and a large one
 
 
+PROFILED = "--profiled-on V100-16GB"
 LARGE = "--hidden 1024 --heads 16 --intermediate 4096"
 MODELS = {
     "VGG-19": Model("vgg19", "", (24, 96)),
@@ -41,6 +44,12 @@ MODELS = {
     # Of these a device of the smaller clusters cannot hold a replica.
     "BERT, 48 layers": Model("bert", f"--layers 48 {LARGE}", (8,)),
     "XLNet, 48 layers": Model("xlnet", f"--layers 48 {LARGE}", (8,)),
+    # PipeDream's graphs of layers with measured times, of V100 (docs/profiles.md); a sample is a minibatch of 64 or so.
+    "VGG-16 (PipeDream)": Model("pipedream/vgg16.txt", PROFILED, (1, 4)),
+    "ResNet-50 (PipeDream)": Model("pipedream/resnet50.txt", PROFILED, (1, 4)),
+    "Inception-v3 (PipeDream)": Model("pipedream/inception_v3.txt", PROFILED, (1, 4)),
+    "AlexNet (PipeDream)": Model("pipedream/alexnet.txt", PROFILED, (1, 4)),
+    "GNMT (PipeDream)": Model("pipedream/gnmt.txt", PROFILED, (1, 4)),
 }
 SIZES = ("usual", "large")
 # Files of examples/clusters, and how many devices they have.
@@ -48,8 +57,9 @@ CLUSTERS = {"heterog": 8, "heterog-twice": 16, "v100-t4": 16, "a100-v100": 16, "
 THOUSANDS = {"thousand": 1000, "ten-thousand": 10000}
 CASES = [
     (model, cluster, size)
+    for size in range(len(SIZES))
     for model, cluster in itertools.product(MODELS, CLUSTERS)
-    for size in range(len(MODELS[model].batches))
+    if size < len(MODELS[model].batches)
 ]
 QUICK = [
     ("VGG-19", "v100-t4", 0),
@@ -59,7 +69,7 @@ QUICK = [
 ]
 GOAL = 1.3  # times the best fixed strategy
 OVER_WORST = 3.2  # ... the slowest, HeteroG's 222 % over data parallelism
-SECONDS = 10  # that a search may take
+SECONDS = 5  # that a search may take
 QUICK_SECONDS = 3
 PATIENCE = 60.0  # seconds, with thousands of devices
 
@@ -108,9 +118,11 @@ class Row:
         return bool(others) and (self.plan is None or self.plan > min(others) * (1 + 1e-9))
 
 
-def exported(name: str) -> Path:
-    """The model's file without weights, made once for this script and these options."""
+def model_arguments(name: str) -> list[str | Path]:
+    """The model's file: one of others' data, or without weights, made once for this script and these options."""
     model = MODELS[name]
+    if "/" in model.script:
+        return [DATA / model.script, *model.options.split()]
     scripts = [ROOT / "examples" / f"{script}.py" for script in (model.script, "common")]
     content = b"".join(script.read_bytes() for script in scripts) + model.options.encode()
     file = WORK / f"{model.script}-{hashlib.sha256(content).hexdigest()[:12]}.pt2"
@@ -119,14 +131,14 @@ def exported(name: str) -> Path:
         command = [sys.executable, str(scripts[0]), *model.options.split(), "--no-weights", "-o", str(file)]
         quiet = os.environ | {"PYTHONWARNINGS": "ignore"}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=quiet)
-    return file
+    return [file]
 
 
 def explain(model: str, cluster: str, batch: int, budget: int, at_most: float | None = None) -> dict[str, Any]:
     """What `motley explain` says of the plan that it searches for. Its costs are the catalogue's: no store is named.
     Raises TimeoutExpired after `at_most` seconds."""
     file = ROOT / "examples" / "clusters" / f"{cluster}.yaml"
-    command: list[str | Path] = [BIN / "motley", "explain", exported(model), "--cluster", file, "--json"]
+    command: list[str | Path] = [BIN / "motley", "explain", *model_arguments(model), "--cluster", file, "--json"]
     command += ["--batch", str(batch), "--budget", str(budget)]
     nothing_measured = os.environ | {"XDG_DATA_HOME": str(WORK / "nothing-measured")}
     run = subprocess.run(command, stdout=subprocess.PIPE, env=nothing_measured, timeout=at_most)
@@ -187,7 +199,7 @@ def measure(model: str, cluster: str, size: int, budget: int) -> dict[str, Any]:
 
 def seconds_on(cluster: str) -> float:
     """From the start of a command to its plan of ResNet-152 for thousands of devices; no more than PATIENCE."""
-    exported("ResNet-152")
+    model_arguments("ResNet-152")
     began = time.perf_counter()
     with contextlib.suppress(subprocess.TimeoutExpired):
         explain("ResNet-152", cluster, 32 * THOUSANDS[cluster], QUICK_SECONDS, PATIENCE)
@@ -242,19 +254,24 @@ def summary(rows: list[Row]) -> str:
 INTRODUCTION = """\
 What `motley plan` finds, against what needs no search: even and proportional shares with parameter servers or
 all-reduce (`ev-ps`, `ev-ar`, `cp-ps`, `cp-ar`), one device alone, the model in blocks, and even pipelines (on up to 16
-devices). Costs are the [catalogue's](catalogue.md) estimates in float32; the optimizer is SGD; clusters are those of
-`examples/clusters/`. A search ends after """
+devices). Costs are the [catalogue's](catalogue.md) estimates in float32, for PipeDream's graphs of layers their own,
+[scaled](profiles.md) to other GPUs; the optimizer is SGD; clusters are those of `examples/clusters/`. A search ends
+after """
 EXPLANATION = """\
 `best fixed`: of those that fit, without pipelines. `bound leaves`: its time over the lower bound, what no plan can
 surpass. `the plan`: which share of the op groups runs on how many devices."""
 
 
 def run(quick: bool, parts: Parts | None = None) -> Report:
+    if not quick and not (DATA / "pipedream").is_dir():
+        raise SystemExit(
+            f"{DATA / 'pipedream'} is not there: say where others' data lies with MOTLEY_VALIDATION=FOLDER"
+        )
     parts = parts or Parts()
     budget = QUICK_SECONDS if quick else SECONDS
     rows = []
     for model, cluster, size in QUICK if quick else CASES:
-        name = f"{model}-{cluster}-{SIZES[size]}".replace(",", "").replace(" ", "-")
+        name = re.sub("[^A-Za-z0-9]+", "-", f"{model} {cluster} {SIZES[size]}")
         rows.append(Row(**parts.of(name, functools.partial(measure, model, cluster, size, budget))))
     seconds = {name: parts.of(f"seconds-{name}", functools.partial(seconds_on, name)) for name in THOUSANDS}
     text = "\n\n".join(

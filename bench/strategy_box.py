@@ -2,12 +2,10 @@
 
 import functools
 import json
-import statistics
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from demo import cluster
 from demo.cluster import HOSTS, Host
@@ -49,45 +47,39 @@ CASES = {
     ),
 }
 FIXED = ("ev-ps", "ev-ar", "cp-ps", "cp-ar", "mp:A/0", "mp-blocks")  # A is the fastest device
-ROUNDS = 2
 
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds per iteration; medians of the rounds."""
+    """Seconds per iteration."""
 
     predicted: float
     measured: float
 
 
-def measure(name: str, strategies: tuple[str, ...], rounds: int) -> dict[str, list[float]]:
-    """Per strategy the fields of a Time. Each round profiles anew: a prediction is as old as its profile."""
+def measure(name: str, strategies: tuple[str, ...]) -> dict[str, list[float]]:
+    """Per strategy the fields of a Time. All run in turn, each from the same start."""
     case = CASES[name]
     arguments = ["--batch", str(case.model.batch), "--optimizer", "adamw", "--learning-rate", "0.001"]
-    arguments += ["--iterations", "8", "--budget", "6", "--json"]
+    arguments += ["--iterations", "10", "--budget", "6", "--json"]
     for strategy in strategies:
         arguments += ["--strategy", strategy]
-    found: dict[str, list[tuple[float, float]]] = {strategy: [] for strategy in strategies}
     with tempfile.TemporaryDirectory(prefix="motley-bench.") as parent:
         folder = Path(parent)
         model = export(case.model, folder)
-        for i in range(rounds):
-            with cluster.in_box(folder / f"profiles-{i}.sqlite", case.hosts) as where:
-                runs: list[dict[str, Any]] = json.loads(
-                    where.motley("run", model, "--data", folder / "data", *arguments)
-                )
-            for strategy, run in zip(strategies, runs, strict=True):
-                found[strategy].append((run["predicted_seconds"], run["measured_seconds"]))
+        with cluster.in_box(folder / "profiles.sqlite", case.hosts) as where:
+            runs = json.loads(where.motley("run", model, "--data", folder / "data", *arguments))
     times = {
-        strategy: [statistics.median(column) for column in zip(*of, strict=True)] for strategy, of in found.items()
+        strategy: [run["predicted_seconds"], run["measured_seconds"]]
+        for strategy, run in zip(strategies, runs, strict=True)
     }
     print(f"   {name}: {times}", file=sys.stderr, flush=True)
     return times
 
 
 INTRODUCTION = f"""\
-Small models, trained on hosts in a box (namespaces and cgroups); 1 is {100 * cluster.FULL_SPEED:.0f} % of a core. Per
-round, all strategies run in turn; measured is the median iteration, the first two left out."""
+Small models, trained on hosts in a box (namespaces and cgroups); 1 is {100 * cluster.FULL_SPEED:.0f} % of a core. All
+strategies run in turn; measured is the median iteration, the first two left out."""
 
 
 def run(quick: bool, parts: Parts | None = None) -> Report:
@@ -98,10 +90,10 @@ def run(quick: bool, parts: Parts | None = None) -> Report:
     fixed = ("ev-ar", "cp-ar") if quick else FIXED
     rows, ratios = [], []
     for name in list(CASES)[:1] if quick else CASES:
-        measured = parts.of(name, functools.partial(measure, name, (*fixed, "search"), 1 if quick else ROUNDS))
+        measured = parts.of(name, functools.partial(measure, name, (*fixed, "search")))
         times = {strategy: Time(*fields) for strategy, fields in measured.items()}
-        best = min(times[strategy].measured for strategy in fixed)
-        ratios.append(best / times["search"].measured)
+        plan = times["search"].measured
+        ratios.append(min(times[strategy].measured for strategy in fixed) / plan)
         rows += [
             [
                 name,
@@ -109,12 +101,12 @@ def run(quick: bool, parts: Parts | None = None) -> Report:
                 strategy,
                 f"{time.predicted:.3f} s",
                 f"{time.measured:.3f} s",
-                f"{times['search'].measured / time.measured:.2f}",
+                f"{plan / time.measured:.2f}",
             ]
             for strategy, time in times.items()
         ]
     text = (
-        f"{INTRODUCTION} Medians of {1 if quick else ROUNDS} round(s).\n\n"
+        f"{INTRODUCTION}\n\n"
         + table(["model", "hosts", "strategy", "predicted", "measured", "speed"], rows)
         + "\n\n`speed`: iterations per second, over those of what the search chose."
     )
