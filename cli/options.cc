@@ -17,6 +17,7 @@
 #include "profiler/catalogue.h"
 #include "profiler/profile_message.h"
 #include "strategy/baselines.h"
+#include "strategy/search/exact.h"
 
 namespace motley {
 
@@ -263,6 +264,7 @@ Planned make_plan(const PlanningOptions& options) {
   Planned best;
   for (std::size_t i = 0; i < benches.size(); ++i) {
     Workbench& bench = *benches[i];
+    if (options.exact) check_exact(bench.graph, bench.cluster);
     search.time = (Seconds(options.budget) - best.elapsed) / static_cast<double>(benches.size() - i);
     const auto no_better = [&] {
       return lower_bound(bench.graph, bench.cluster, *bench.costs, options.batch).seconds() >=

@@ -50,6 +50,7 @@ struct PlanningOptions {
   std::string headroom;           // of each device (proto/headroom.h)
   double budget = 10;             // seconds of search
   std::uint64_t seed = 0;
+  bool exact = false;  // whether the case must be small enough for exact_optimum()
 };
 // add_model_options, add_profiled_options, --batch, --cluster, --coordinator, --gpus, --profiled-on, --profiles,
 // --headroom.
