@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -96,6 +97,15 @@ std::vector<std::string> names_on(const std::vector<std::string>& devices) {
 }  // namespace
 
 std::vector<std::string> strategy_names(const Cluster& cluster) {
+  if (cluster.devices.size() > kManyDevices) {
+    std::vector<std::string> names = {"ev-ar", "cp-ar"};
+    std::set<std::string> kinds;
+    for (const Device& device : cluster.devices) {
+      if (kinds.insert(device.kind).second) names.push_back("mp:" + device.name);
+    }
+    names.emplace_back("mp-blocks");
+    return names;
+  }
   std::vector<std::string> names = names_on(devices_of(cluster));
   constexpr std::size_t kMostDevices = 16;
   if (cluster.devices.size() > 1 && cluster.devices.size() <= kMostDevices) {

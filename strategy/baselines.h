@@ -18,8 +18,12 @@
 
 namespace motley {
 
+// With more devices than these, what does not treat most of them alike takes too long to simulate for a search.
+inline constexpr std::size_t kManyDevices = 256;
+
 // The names that are compared on this cluster, data-parallel ones first. Of pipelines, gpipe and 1f1b on up to 16
-// devices; the other schedules are known by name as well.
+// devices; the other schedules are known by name as well. With many devices no parameter servers, and one device of
+// each kind.
 std::vector<std::string> strategy_names(const Cluster& cluster);
 
 // Throws Error(kInvalidInput) with the nearest name when `name` is none of these, on a cluster with these devices; mp:

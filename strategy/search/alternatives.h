@@ -19,7 +19,9 @@ class Alternatives {
   enum Fixed : std::size_t { kOneDevice, kUniform, kModelParallel, kAllReduceOnly, kServerOnly, kFixed };
   void add(std::size_t trait, const Evaluation& evaluation);
 
-  std::vector<Alternative> best_;  // the fixed traits, then one "without" per device
+  std::vector<Alternative> best_;  // the fixed traits, then one "without" per set
+  std::size_t devices_;
+  std::vector<std::vector<DeviceIndex>> without_;  // each device; where there are many, those that are alike
 };
 
 }  // namespace motley

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <functional>
 
+#include "strategy/alike.h"
+#include "strategy/baselines.h"
+
 namespace motley {
 
 namespace {
@@ -66,20 +69,23 @@ Strategy rebalanced(const Evaluation& evaluation, std::int64_t batch) {
   const SimulationResult& simulation = evaluation.simulation;
   double mean = 0;
   for (const Seconds& busy : simulation.busy) mean += busy.value / static_cast<double>(simulation.busy.size());
+  const auto device_of = [](const DeviceMemory& memory) { return memory.device; };
   for (GroupDecision& decision : strategy.groups) {
     for (Share& share : decision.shares) {
-      for (std::size_t p = 0; p < simulation.memory.size(); ++p) {
-        if (simulation.memory[p].device == share.device && simulation.busy[p].value > 0) {
-          share.weight *= mean / simulation.busy[p].value;
-        }
-      }
+      const auto place = std::ranges::lower_bound(simulation.memory, share.device, {}, device_of);
+      if (place == simulation.memory.end() || place->device != share.device) continue;
+      const double busy = simulation.busy[static_cast<std::size_t>(place - simulation.memory.begin())].value;
+      if (busy > 0) share.weight *= mean / busy;
     }
   }
   return in_samples(strategy, batch);
 }
 
 Moves::Moves(const Evaluator& evaluator, const std::vector<GroupWork>& work)
-    : evaluator_(evaluator), order_(model_order(evaluator.graph())), edges_(edges_between_groups(evaluator.graph())) {
+    : evaluator_(evaluator),
+      alike_(alike_devices(evaluator.cluster(), evaluator.costs())),
+      order_(model_order(evaluator.graph())),
+      edges_(edges_between_groups(evaluator.graph())) {
   for (double seconds : iteration_seconds(work, evaluator.cluster())) speed_.push_back(seconds > 0 ? 1 / seconds : 1);
 }
 
@@ -120,8 +126,8 @@ DeviceIndex Moves::pressed_device(const Evaluation& from, const GroupDecision& d
   double most = -1;
   for (std::size_t p = 0; p < from.simulation.memory.size(); ++p) {
     const DeviceMemory& memory = from.simulation.memory[p];
-    const auto holds = [&](const Share& share) { return share.device == memory.device; };
-    if (std::none_of(decision.shares.begin(), decision.shares.end(), holds)) continue;
+    const auto device_of = [](const Share& share) { return share.device; };
+    if (!std::ranges::binary_search(decision.shares, memory.device, {}, device_of)) continue;
     const double pressure = memory.fits() ? from.simulation.busy[p].value : 1e18 * (memory.peak / memory.capacity);
     if (pressure > most) {
       most = pressure;
@@ -162,8 +168,19 @@ GroupDecision Moves::shift_samples(const Evaluation& from, GroupDecision decisio
   return decision;
 }
 
+// Of devices that are alike, other ones: none, all, or a half, a quarter, ... of them.
+GroupDecision Moves::others_alike(const GroupDecision& old, Random& random) const {
+  const std::vector<DeviceIndex>& alike = alike_[below(alike_.size(), random)];
+  std::vector<DeviceIndex> devices = devices_of(old);
+  std::erase_if(devices, [&](DeviceIndex device) { return std::ranges::binary_search(alike, device); });
+  const std::size_t count = one_in(3, random) ? 0 : alike.size() >> below(6, random);
+  devices.insert(devices.end(), alike.begin(), alike.begin() + static_cast<std::ptrdiff_t>(count));
+  return devices.empty() ? old : proportional(std::move(devices), old.gradient);
+}
+
 GroupDecision Moves::changed(const Evaluation& from, const GroupDecision& old, Random& random) const {
   std::vector<DeviceIndex> devices = devices_of(old);
+  if (speed_.size() > kManyDevices) return others_alike(old, random);
   switch (below(7, random)) {
     case 0: {  // one leaves
       if (devices.size() == 1) break;

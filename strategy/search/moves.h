@@ -37,6 +37,7 @@ class Moves {
   using Decisions = std::vector<GroupDecision>;
   std::vector<GroupId> scope(const Decisions& groups, Random& random) const;
   DeviceIndex pressed_device(const Evaluation& from, const GroupDecision& decision, Random& random) const;
+  GroupDecision others_alike(const GroupDecision& old, Random& random) const;
   GroupDecision changed(const Evaluation& from, const GroupDecision& old, Random& random) const;
   GroupDecision shift_samples(const Evaluation& from, GroupDecision decision, Random& random) const;
   GroupDecision proportional(std::vector<DeviceIndex> devices, GradientMethod method) const;
@@ -47,6 +48,7 @@ class Moves {
   std::int64_t doubled_or_halved_micro_batches(const Strategy& strategy, Random& random) const;
 
   const Evaluator& evaluator_;
+  std::vector<std::vector<DeviceIndex>> alike_;
   std::vector<double> speed_;   // per device: iterations per second of the whole model
   std::vector<GroupId> order_;  // model_order()
   std::vector<std::pair<GroupId, GroupId>> edges_;

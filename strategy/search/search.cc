@@ -116,13 +116,28 @@ class Search {
       round.clear();
     };
     for (const Strategy& strategy : strategies) {
-      if (!seen_.insert(fingerprint(strategy)).second) continue;
+      if (over()) break;
+      if (!quick(strategy) || !seen_.insert(fingerprint(strategy)).second) continue;
       round.push_back(strategy);
       round.back().name = "search";
       if (round.size() == kRound) judge_round();
     }
     if (!round.empty()) judge_round();
     return all;
+  }
+
+  // Whether judging takes no longer than a search can wait: on many devices, if most of them are twins of a few
+  // (Folding::kTwins).
+  bool quick(const Strategy& strategy) const {
+    if (evaluator_.cluster().devices.size() <= kManyDevices) return true;
+    std::vector<char> used(evaluator_.cluster().devices.size(), 0);
+    bool folds = strategy.micro_batches == 1;
+    for (std::size_t g = 0; g < strategy.groups.size(); ++g) {
+      const GroupDecision& decision = strategy.groups[g];
+      folds &= decision.gradient == GradientMethod::kAllReduce && decision.shares == strategy.groups[0].shares;
+      for (const Share& share : decision.shares) used[static_cast<std::size_t>(share.device)] = 1;
+    }
+    return folds || std::ranges::count(used, 1) <= static_cast<std::ptrdiff_t>(kManyDevices);
   }
 
   void count(const std::vector<Evaluation>& evaluations) {
@@ -173,6 +188,7 @@ class Search {
     for (int draw = 0; draw < kDraws && round.size() < kRound; ++draw) {
       Strategy strategy = moves_.propose(from, random_);
       const std::uint64_t print = fingerprint(strategy);
+      if (!quick(strategy)) continue;
       if (!seen_.contains(print) && drawn.insert(print).second) round.push_back(std::move(strategy));
     }
     return round;

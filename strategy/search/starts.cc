@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "strategy/alike.h"
 #include "strategy/baselines.h"
 #include "strategy/search/moves.h"
 
@@ -16,7 +17,27 @@ namespace {
 
 using Devices = std::vector<DeviceIndex>;
 
-std::set<Devices> device_sets(const Cluster& cluster, const std::vector<double>& seconds) {
+// Devices that are alike are one choice: the fastest sets of them together, and of each set powers of two beside all
+// that are faster.
+std::set<Devices> many_device_sets(const Cluster& cluster, const CostModel& costs, const std::vector<double>& seconds) {
+  std::vector<Devices> alike = alike_devices(cluster, costs);
+  std::ranges::stable_sort(alike, {}, [&](const Devices& devices) { return seconds[devices[0]]; });
+  std::set<Devices> sets;
+  Devices faster;
+  for (const Devices& devices : alike) {
+    for (std::size_t count = devices.size(); count > 0; count = count == 1 ? 0 : std::bit_floor(count - 1)) {
+      Devices set = faster;
+      set.insert(set.end(), devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(count));
+      std::sort(set.begin(), set.end());
+      sets.insert(std::move(set));
+    }
+    sets.insert(devices);
+    faster.insert(faster.end(), devices.begin(), devices.end());
+  }
+  return sets;
+}
+
+std::set<Devices> device_sets(const Cluster& cluster, const CostModel& costs, const std::vector<double>& seconds) {
   const std::size_t n = cluster.devices.size();
   std::set<Devices> sets;
   constexpr std::size_t kAllSubsets = 4;
@@ -30,6 +51,7 @@ std::set<Devices> device_sets(const Cluster& cluster, const std::vector<double>&
     }
     return sets;
   }
+  if (n > kManyDevices) return many_device_sets(cluster, costs, seconds);
   Devices by_speed(n);
   std::iota(by_speed.begin(), by_speed.end(), 0);
   std::stable_sort(by_speed.begin(), by_speed.end(),
@@ -55,9 +77,11 @@ std::set<Devices> device_sets(const Cluster& cluster, const std::vector<double>&
 std::vector<Strategy> data_parallel_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work) {
   const std::vector<double> seconds = iteration_seconds(work, evaluator.cluster());
   std::vector<Strategy> starts;
-  for (const Devices& devices : device_sets(evaluator.cluster(), seconds)) {
+  for (const Devices& devices : device_sets(evaluator.cluster(), evaluator.costs(), seconds)) {
     for (GradientMethod method : {GradientMethod::kAllReduce, GradientMethod::kParameterServer}) {
-      if (devices.size() == 1 && method == GradientMethod::kParameterServer) continue;  // no gradients meet
+      const bool few = devices.size() > 1 && devices.size() <= kManyDevices;
+      if (!few && method == GradientMethod::kParameterServer) continue;  // no gradients meet, or too many
+      if (devices.size() > static_cast<std::size_t>(evaluator.batch())) continue;
       GroupDecision decision;
       decision.gradient = method;
       for (DeviceIndex device : devices) {

@@ -10,7 +10,8 @@
 namespace motley {
 
 // Data parallelism on sets of devices, with shares by speed, by either gradient method: all sets of up to four devices;
-// of more, those of the k fastest, and those of each node's and each kind's. Throws nothing; some may not be feasible.
+// of more, those of the k fastest, and those of each node's and each kind's; of many (kManyDevices), those that are
+// alike count as one. Throws nothing; some may not be feasible.
 std::vector<Strategy> data_parallel_starts(const Evaluator& evaluator, const std::vector<GroupWork>& work);
 
 // Of strategies that lack memory, the fastest, made to need less: in micro-batches, which keep so many times fewer
