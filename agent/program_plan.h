@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/deployment.h"
+#include "graph/graph.h"
 
 namespace motley {
 
@@ -20,8 +21,14 @@ struct ProgramPlan {
   std::vector<std::int32_t> inputs;    // number of values, each counted once, that a send or collective waits for
   std::vector<std::int32_t> receives;  // instructions, in order
   std::vector<char> runs_again;        // by instruction: of an op that runs once more on the same micro-batch
+  // By instruction, of a forward op: places among its inputs and, beyond them, its outputs, for which its backward ops
+  // have values of other storage: what was made again, or was on another device meanwhile.
+  std::vector<std::vector<std::int32_t>> brought;
 
-  explicit ProgramPlan(const Program& program);
+  ProgramPlan(const Graph& graph, const Program& program);
+
+ private:
+  void find_brought(const Graph& graph, const Program& program);
 };
 
 }  // namespace motley

@@ -28,7 +28,7 @@ ProgramRunner::ProgramRunner(const Graph& graph, const Program& program, Executo
                              std::vector<TensorHandle>& state, RunnerOptions options)
     : graph_(graph),
       program_(program),
-      plan_(program),
+      plan_(graph, program),
       executor_(executor),
       communicator_(communicator),
       state_(state),
@@ -171,7 +171,9 @@ std::vector<TensorHandle> ProgramRunner::execute(std::int32_t id) {
     case InstructionKind::kCompute: {
       if (graph_.ops[instruction.op].kind != OpKind::kUpdate) {
         return executor_.run(instruction.op, instruction.batch, std::move(inputs),
-                             {.micro_batch = instruction.micro_batch, .runs_again = plan_.runs_again[id] != 0});
+                             {.micro_batch = instruction.micro_batch,
+                              .runs_again = plan_.runs_again[id] != 0,
+                              .brought = plan_.brought[id]});
       }
       const TensorHandle parameter = inputs[0];  // written in place, and the output
       executor_.run(instruction.op, instruction.batch, std::move(inputs));

@@ -69,6 +69,8 @@ void Builder::begin(std::size_t micro_batch) {
   is_complete_ = early_complete_;
   gathered_.clear();
   again_.clear();
+  first_backward_ = kNone;
+  back_.clear();
 }
 
 // What must be made whole over the batch is so over all its micro-batches, before any of them begins.
@@ -117,6 +119,7 @@ NodeId Builder::weighted(OpId id, TensorId partial, const Replica& replica) {
 void Builder::run(OpId id) {
   const Op& op = tables_.graph.ops[static_cast<std::size_t>(id)];
   if (op.kind == OpKind::kUpdate) return;
+  if (op.kind != OpKind::kForward && first_backward_ == kNone) first_backward_ = writer_.next_task();
   if (op.kind == OpKind::kGradientSum) {
     if (tensor(tensor(op.outputs[0]).gradient_of).role != TensorRole::kParameter) sum_gradients(id);
     return;
@@ -158,6 +161,8 @@ bool Builder::fetch(OpId id, const Replica& replica) {
   const OpInfo& op_info = tables_.ops[static_cast<std::size_t>(id)];
   inputs_.clear();
   if (!fetch_gradients(id, replica)) return false;
+  const std::optional<Loan> loan =
+      first_backward_ == kNone ? std::nullopt : order_.loan(id, micro_batch_, replica.device);
   if (op.is_backward()) recompute_for(id, replica);
   for (std::size_t i = inputs_.size(); i < op.inputs.size(); ++i) {
     const TensorId input = op.inputs[i];
@@ -165,8 +170,55 @@ bool Builder::fetch(OpId id, const Replica& replica) {
         contains(op_info.completed, static_cast<std::int32_t>(i)) && is_complete_[static_cast<std::size_t>(input)] != 0;
     inputs_.push_back(completed ? completed_.at(key(input, replica.device))
                                 : resharder_.need(input, replica.device, replica.begin, replica.end, id));
+    if (loan && !completed) inputs_.back() = back(id, inputs_.back(), *loan);
   }
   return true;
+}
+
+// What stands, in the backward pass, for a value that the device kept: what came back of it. State, the model's inputs
+// and what the backward pass itself has made are never lent.
+NodeId Builder::back(OpId id, NodeId value, const Loan& loan) {
+  if (value == kNone) return kNone;
+  if (const auto known = back_.find(value); known != back_.end()) return known->second;
+  const TaskValue kept = writer_.at(value);
+  const TaskValue& storage = writer_.at(writer_.storage_of(value));
+  NodeId returned = value;
+  if (storage.maker == kNone || storage.maker >= first_backward_ ||
+      tensor(storage.tensor).role != TensorRole::kActivation) {
+    return value;
+  }
+  if (kept.alias_of != kNone) {
+    returned = again(id, value, loan);
+  } else {
+    returned = writer_.transfer(id, writer_.transfer(id, value, loan.to), kept.device);
+    writer_.set_pass(writer_.at(returned).maker, loan.back);
+  }
+  return back_[value] = returned;
+}
+
+// A view of what was lent is made once more, of what came back.
+NodeId Builder::again(OpId id, NodeId view, const Loan& loan) {
+  const TaskId maker = writer_.at(view).maker;
+  const Task task = writer_.task(maker);
+  std::vector<NodeId> inputs = writer_.inputs_of(maker), outputs = writer_.outputs_of(maker);
+  const auto is_view = [&](NodeId output) { return output == kNone || writer_.at(output).alias_of != kNone; };
+  if (task.kind != InstructionKind::kCompute || !tables_.ops[static_cast<std::size_t>(task.op)].repeatable ||
+      !std::ranges::all_of(outputs, is_view)) {
+    return view;
+  }
+  for (NodeId& input : inputs) input = back(id, input, loan);
+  const NodeId storage = back(id, writer_.storage_of(view), loan);
+  for (NodeId& output : outputs) {
+    if (output == kNone) continue;
+    const TaskValue was = writer_.at(output);
+    const NodeId made = writer_.add_value(was.tensor, was.device, was.begin, was.end, storage);
+    back_[output] = made;
+    output = made;
+  }
+  const TaskId made = writer_.compute(task.op, task.device, task.batch, inputs, outputs);
+  writer_.set_pass(made, order_.place_again(task.op, micro_batch_));
+  forward_[static_cast<std::size_t>(key(task.op, task.device))] = made;
+  return back_.at(view);
 }
 
 // The leading inputs, which are gradients. False when there are some, and none was made.

@@ -46,6 +46,8 @@ class Builder {
   TaskId instance(OpId id, const Replica& replica);
   bool fetch(OpId id, const Replica& replica);
   bool fetch_gradients(OpId id, const Replica& replica);
+  NodeId back(OpId id, NodeId value, const Loan& loan);
+  NodeId again(OpId id, NodeId view, const Loan& loan);
   void recompute_for(OpId backward, const Replica& replica);
   void recompute(OpId id, const Replica& replica, std::span<const NodeId> gradients);
   void complete(OpId id, TensorId partial);
@@ -77,7 +79,9 @@ class Builder {
   std::vector<TaskId> forward_;             // by op and device: where a backward op finds what its forward op kept
   std::vector<char> is_complete_;           // by tensor: completed_ or gathered_ has it
   std::unordered_set<std::int64_t> again_;  // by op and device: forward ops that have run twice
-  std::vector<NodeId> inputs_;              // of the instance being made
+  TaskId first_backward_ = kNone;           // of the micro-batch; kNone: none so far
+  std::unordered_map<NodeId, NodeId> back_;  // by value that was lent: the one that came back
+  std::vector<NodeId> inputs_;               // of the instance being made
   std::vector<NodeId> outputs_;
 };
 

@@ -54,9 +54,11 @@ struct Value {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kCompute;
-  OpId op = kNone;               // kCompute; for transfers, the op that needs the data (for people)
-  std::int64_t batch = 0;        // kCompute: samples
-  std::int32_t micro_batch = 0;  // kCompute: a backward op takes what its forward op kept for the same one
+  OpId op = kNone;         // kCompute; for transfers, the op that needs the data (for people)
+  std::int64_t batch = 0;  // kCompute: samples
+  // kCompute: a backward op takes what its forward op kept for the same one; but those of its inputs that are other
+  // values than the forward op had (made again, or elsewhere meanwhile), as they are here.
+  std::int32_t micro_batch = 0;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<ValueId> releases;  // not used by any instruction after this one in the program; never persistent ones.

@@ -205,6 +205,8 @@ std::variant<PassOrder, NotCompilable> PassOrder::make(const CompilerTables& tab
   order.places_.assign(passes * kParts, kNone);
   order.ranks_.assign(passes, kNone);
   order.versions_.assign(passes, 0);
+  order.lent_to_.assign(passes, kNone);
+  order.back_.assign(passes, kNone);
   for (std::int32_t rank = 0; at(rank) < schedule.ranks.size(); ++rank) {
     const std::vector<Step>& steps = schedule.ranks[at(rank)];
     for (std::size_t i = 0; i < steps.size(); ++i) order.add(steps[i], rank, static_cast<std::int32_t>(i));
@@ -216,12 +218,15 @@ std::variant<PassOrder, NotCompilable> PassOrder::make(const CompilerTables& tab
     order.batches_.push_back({m + 1, micro_batches});
   }
   order.passes_.assign(at(tables.devices()), 0);
+  std::vector<std::set<DeviceIndex>> devices(schedule.ranks.size());
   for (const GroupDecision& group : strategy.groups) {
     const std::int32_t rank = order.home_[at(group.stage)];
     for (const Share& share : group.shares) {
       order.passes_[at(share.device)] = static_cast<std::int32_t>(schedule.ranks[at(rank)].size());
+      devices[at(rank)].insert(share.device);
     }
   }
+  for (const std::set<DeviceIndex>& of_rank : devices) order.devices_.emplace_back(of_rank.begin(), of_rank.end());
   return order;
 }
 
@@ -247,9 +252,22 @@ void PassOrder::add(const Step& step, std::int32_t rank, std::int32_t place) {
       put(kUpdate);
       break;
     case Pass::kEvict:
+      lent_to_[at_pass(step.stage, step.micro_batch)] = step.peer;
+      break;
     case Pass::kLoad:
+      back_[at_pass(step.stage, step.micro_batch)] = place;
       break;
   }
+}
+
+std::optional<Loan> PassOrder::loan(OpId op, std::int32_t micro_batch, DeviceIndex device) const {
+  if (lent_to_.empty()) return std::nullopt;
+  const std::int32_t stage = stage_of(tables_.graph.ops[at(op)].group);
+  const std::int32_t to = lent_to_[at_pass(stage, micro_batch)];
+  if (to == kNone) return std::nullopt;
+  const std::vector<DeviceIndex>& lenders = devices_[at(ranks_[at_pass(stage, micro_batch)])];
+  const auto place = static_cast<std::size_t>(std::ranges::find(lenders, device) - lenders.begin());
+  return Loan{devices_[at(to)][place % devices_[at(to)].size()], back_[at_pass(stage, micro_batch)]};
 }
 
 std::int32_t PassOrder::version(const ParameterInfo& parameter, std::int32_t micro_batch) const {

@@ -3,6 +3,7 @@
 // The stages of a strategy as a schedule sees them, and the order of passes that it gives to every device.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -30,6 +31,13 @@ struct UpdateBatch {
   std::int32_t end = 0;
 };
 
+// What a device keeps of a micro-batch is on another one from its forward pass on, and comes back when the device is in
+// the pass at that place.
+struct Loan {
+  DeviceIndex to = kNone;
+  std::int32_t back = kNone;
+};
+
 class PassOrder {
  public:
   // Of a strategy with one micro-batch: no passes, so that each device's order is free.
@@ -48,6 +56,8 @@ class PassOrder {
   std::int32_t version(const ParameterInfo& parameter, std::int32_t micro_batch) const;
   // The place of its update; kNone also where several stages use it, none of which is to wait for the others.
   std::int32_t place_update(const ParameterInfo& parameter, std::size_t batch) const;
+  // Of what the op's stage keeps; nothing when it keeps it itself.
+  std::optional<Loan> loan(OpId op, std::int32_t micro_batch, DeviceIndex device) const;
   // By device; empty when there are none.
   const std::vector<std::int32_t>& passes() const { return passes_; }
 
@@ -74,8 +84,11 @@ class PassOrder {
   const CompilerTables& tables_;
   const Strategy& strategy_;
   std::vector<UpdateBatch> batches_;
-  std::vector<std::int32_t> places_;    // by stage, micro-batch and part; of an update, its last micro-batch
-  std::vector<std::int32_t> versions_;  // by stage and micro-batch
+  std::vector<std::int32_t> places_;               // by stage, micro-batch and part; of an update, its last micro-batch
+  std::vector<std::int32_t> versions_;             // by stage and micro-batch
+  std::vector<std::int32_t> lent_to_;              // by stage and micro-batch: a rank; kNone
+  std::vector<std::int32_t> back_;                 // by stage and micro-batch: the place where it is loaded
+  std::vector<std::vector<DeviceIndex>> devices_;  // by rank, ascending
   std::vector<std::int32_t> passes_;
   std::vector<std::int32_t> home_;   // by stage: its rank
   std::vector<std::int32_t> ranks_;  // by stage and micro-batch

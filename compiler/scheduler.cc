@@ -109,18 +109,21 @@ class Scheduler {
       list_.push_back(index);
     }
     template <class Visit>
-    void take(Visit visit) {  // ascending
-      std::sort(list_.begin(), list_.end());
-      for (std::int32_t index : list_) {
-        marked_[at(index)] = 0;
-        visit(index);
+    void take(Visit visit) {  // ascending, then what the visits add
+      while (!list_.empty()) {
+        taken_.swap(list_);
+        std::sort(taken_.begin(), taken_.end());
+        for (std::int32_t index : taken_) {
+          marked_[at(index)] = 0;
+          visit(index);
+        }
+        taken_.clear();
       }
-      list_.clear();
     }
 
    private:
     std::vector<char> marked_;
-    std::vector<std::int32_t> list_;
+    std::vector<std::int32_t> list_, taken_;
   };
 
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
@@ -149,9 +152,23 @@ class Scheduler {
     each_edge([&](TaskId before, TaskId after) { successors_[at(next[at(before)]++)] = after; });
   }
 
+  // Whose pass it waits for.
+  static DeviceIndex works_on(const Task& task) {
+    return task.kind == InstructionKind::kSend ? task.peer : task.device;
+  }
+
   void make_ready(TaskId id) {
     const Task& task = graph_.tasks[at(id)];
     const Ready ready{urgency_[at(id)], id};
+    if (task.pass != kNone && task.pass > pass_[at(works_on(task))]) {
+      held_[at(first_pass_[at(works_on(task))] + task.pass)].push_back(ready);
+    } else {
+      enqueue(ready);
+    }
+  }
+
+  void enqueue(const Ready& ready) {
+    const Task& task = graph_.tasks[at(ready.task)];
     if (task.kind == InstructionKind::kSend) {
       transfers(task.device, task.peer).push(ready);
       ++sends_[at(task.device)];
@@ -159,11 +176,9 @@ class Scheduler {
     } else if (task.kind == InstructionKind::kAllReduce) {
       collectives_[at(task.members)].push(ready);
       changed_sets_.add(task.members);
-    } else if (task.pass == kNone || task.pass == pass_[at(task.device)]) {
+    } else {
       compute_[at(task.device)].push(ready);
       changed_devices_.add(task.device);
-    } else {
-      held_[at(first_pass_[at(task.device)] + task.pass)].push_back(ready);
     }
   }
 
@@ -175,18 +190,20 @@ class Scheduler {
     left_.assign(at(first_pass_.back()), 0);
     held_.assign(at(first_pass_.back()), {});
     for (const Task& task : graph_.tasks) {
-      if (task.pass != kNone) ++left_[at(first_pass_[at(task.device)] + task.pass)];
+      if (is_part_of_pass(task)) ++left_[at(first_pass_[at(task.device)] + task.pass)];
     }
     for (DeviceIndex device = 0; device < devices_; ++device) next_pass(device);
   }
 
+  static bool is_part_of_pass(const Task& task) { return task.pass != kNone && task.kind != InstructionKind::kSend; }
+
   // Goes to the first pass of which some op has not started.
   void next_pass(DeviceIndex device) {
-    std::int32_t& pass = pass_[at(device)];
     const std::int32_t first = first_pass_[at(device)];
-    while (pass < graph_.passes[at(device)] && left_[at(first + pass)] == 0) ++pass;
-    if (pass == graph_.passes[at(device)]) return;
-    for (const Ready& ready : std::exchange(held_[at(first + pass)], {})) compute_[at(device)].push(ready);
+    for (std::int32_t& pass = pass_[at(device)]; pass < graph_.passes[at(device)]; ++pass) {
+      for (const Ready& ready : std::exchange(held_[at(first + pass)], {})) enqueue(ready);
+      if (left_[at(first + pass)] > 0) return;
+    }
   }
 
   Queue& transfers(DeviceIndex from, DeviceIndex to) {
@@ -234,7 +251,7 @@ class Scheduler {
     const Task& task = graph_.tasks[at(id)];
     set_busy(task, true);
     schedule_.order.push_back(id);
-    if (task.pass != kNone && --left_[at(first_pass_[at(task.device)] + task.pass)] == 0) next_pass(task.device);
+    if (is_part_of_pass(task) && --left_[at(first_pass_[at(task.device)] + task.pass)] == 0) next_pass(task.device);
     events_.push({now + task.seconds, id});
   }
 
@@ -296,7 +313,7 @@ class Scheduler {
   std::vector<std::int32_t> pass_;                                         // by device: whose ops may start
   std::vector<std::int32_t> first_pass_;                                   // by device: into the next two
   std::vector<std::int32_t> left_;        // by device and pass: ops that have not started
-  std::vector<std::vector<Ready>> held_;  // by device and pass: ops that are ready before their pass is due
+  std::vector<std::vector<Ready>> held_;  // by device and pass: tasks that are ready before their pass is due
   std::vector<std::int32_t> sends_;       // by device: how many of its transfers are ready
   std::vector<char> busy_;                // by device and stream
   Changed changed_devices_, changed_sets_, free_receivers_;

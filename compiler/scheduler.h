@@ -20,7 +20,8 @@ struct TaskOrder {
 // successors of each other). The ranks' order
 // runs ahead with input gradients that others wait for, and holds activations longer for the weight gradients it puts
 // off; so it is taken when it is estimated to be at least one percent faster. Where the devices make passes
-// (TaskGraph::passes), an op starts when all ops of the passes before its own have started on its device.
+// (TaskGraph::passes), an op starts when all ops of the passes before its own have started on its device, and so does a
+// message that has a pass of the device that receives it.
 TaskOrder schedule(const TaskGraph& graph, DeviceIndex devices);
 
 }  // namespace motley

@@ -36,7 +36,8 @@ struct Task {
   std::int32_t members = kNone;  // kAllReduce: index into TaskGraph::member_sets
   std::int64_t batch = 0;
   std::int32_t micro_batch = 0;  // compute
-  std::int32_t pass = kNone;     // compute: place in the order of its device's passes; kNone: in no pass
+  std::int32_t pass = kNone;     // place in the order of its device's passes, or of the peer's that receives it; kNone:
+                                 // in no pass
   double scale = 1.0;
   double seconds = 0;
   std::int32_t first_input = 0;  // into TaskGraph::operands; kAllReduce: all inputs of the first member, then of the

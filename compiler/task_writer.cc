@@ -27,6 +27,16 @@ NodeId TaskWriter::add_value(TensorId tensor, DeviceIndex device, std::int64_t b
   return id;
 }
 
+std::vector<NodeId> TaskWriter::inputs_of(TaskId id) const {
+  const auto nodes = graph_.inputs_of(task(id));
+  return {nodes.begin(), nodes.end()};
+}
+
+std::vector<NodeId> TaskWriter::outputs_of(TaskId id) const {
+  const auto nodes = graph_.outputs_of(task(id));
+  return {nodes.begin(), nodes.end()};
+}
+
 NodeId TaskWriter::add_state(TensorId tensor, DeviceIndex device) {
   const NodeId id = add_value(tensor, device, 0, 0);
   graph_.values.back().persistent = true;

@@ -30,6 +30,10 @@ class TaskWriter {
   TaskId compute(OpId op, DeviceIndex device, std::int64_t batch, std::span<const NodeId> inputs,
                  std::span<const NodeId> outputs);
   void begin_micro_batch(std::int32_t micro_batch) { micro_batch_ = micro_batch; }
+  TaskId next_task() const { return static_cast<TaskId>(graph_.tasks.size()); }
+  const Task& task(TaskId id) const { return graph_.tasks[static_cast<std::size_t>(id)]; }
+  std::vector<NodeId> inputs_of(TaskId id) const;
+  std::vector<NodeId> outputs_of(TaskId id) const;
   std::int32_t pass_of(TaskId task) const { return graph_.tasks[static_cast<std::size_t>(task)].pass; }
   void set_pass(TaskId task, std::int32_t pass) { graph_.tasks[static_cast<std::size_t>(task)].pass = pass; }
   NodeId slice(OpId op, NodeId input, std::int64_t begin, std::int64_t end);

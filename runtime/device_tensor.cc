@@ -72,4 +72,8 @@ std::byte* data_pointer(const TensorHandle& tensor) {
   return static_cast<std::byte*>(tensor->value.data_ptr());
 }
 
+bool share_storage(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
+}
+
 }  // namespace motley

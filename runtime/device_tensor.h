@@ -24,4 +24,6 @@ DType dtype_of(c10::ScalarType type);  // throws Error(kUnsupported) for those t
 // "cpu", "cuda:1"; "cuda" is its device 0. Throws Error(kNotFound) when it is not there, naming what is.
 c10::Device parse_device(const std::string& name);
 
+bool share_storage(const at::Tensor& a, const at::Tensor& b);
+
 }  // namespace motley

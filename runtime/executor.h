@@ -37,6 +37,9 @@ struct RunOptions {
   std::int32_t micro_batch = 0;  // forward contexts are kept by op and micro-batch
   bool keep_context = false;     // a backward op leaves the context for further runs of it (to measure or check)
   bool runs_again = false;       // a forward op leaves no context: it will run once more before its backward ops
+  // A forward op: of its inputs, and beyond them of its outputs, those that its context does not hold, since the
+  // backward ops that want them bring them.
+  std::span<const std::int32_t> brought = {};
 };
 
 struct DeviceMemoryUse {
@@ -69,8 +72,8 @@ class Executor {
   // Runs one op on `batch` samples. Inputs stand as in Op::inputs (null for kNone, and for a gradient that nobody
   // made), outputs as in Op::outputs (null for kNone); state is written in place and is not among the outputs unless
   // the op lists it. Backward ops use only their leading gradients; what else they need, the forward op's context
-  // holds. An input that is handed over (moved in) and whose storage nobody else holds may be written over by
-  // kGradientSum.
+  // holds, unless it was told that they bring it. An input that is handed over (moved in) and whose storage nobody else
+  // holds may be written over by kGradientSum.
   //
   // A forward op that has backward ops in the graph keeps its context until the last of them has run, in any order.
   // Where LibTorch has one kernel for both gradients (normalizations), the first of them computes both; so time a

@@ -22,8 +22,17 @@ std::string shapes_of(std::span<const TensorHandle> inputs) {
   return text;
 }
 
-bool share_storage(const at::Tensor& a, const at::Tensor& b) {
-  return a.defined() && b.defined() && a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
+// A backward op's inputs beyond its gradients, to where its forward op had them.
+void bring(const Op& forward, const Op& backward, std::span<const at::Tensor> inputs, SavedTensors& saved) {
+  std::vector<TensorId> places = forward.inputs;
+  places.insert(places.end(), forward.outputs.begin(), forward.outputs.end());
+  for (std::size_t i = backward.gradient_outputs.size(); i < inputs.size(); ++i) {
+    for (std::size_t place = 0; place < places.size(); ++place) {
+      if (inputs[i].defined() && places[place] == backward.inputs[i]) {
+        saved.put_back(static_cast<std::int32_t>(place), inputs[i]);
+      }
+    }
+  }
 }
 
 bool all_small(const Graph& graph, const Op& op) {
@@ -124,8 +133,19 @@ std::vector<TensorHandle> LocalExecutor::run_forward(const Op& op, ForwardOp& fo
     for (std::int32_t place : forward.repeated) {
       if (inputs[place].defined()) inputs[place] = OpContext::another(inputs[place]);
     }
-    outputs = call(inputs);
+    std::optional<SavedTensors> saved;
+    if (options.brought.empty()) {
+      outputs = call(inputs);
+    } else {
+      const SavedTensors::Recording recording(saved.emplace());
+      outputs = call(inputs);
+    }
     OpContext context(inputs, forward.places, outputs);
+    for (std::int32_t place : options.brought) {
+      const auto beyond = static_cast<std::size_t>(place) - inputs.size();
+      saved->let_go(place, static_cast<std::size_t>(place) < inputs.size() ? inputs[place] : outputs[beyond]);
+    }
+    context.brought = std::move(saved);
     context.runs_left = static_cast<std::int32_t>(forward.backward.size());
     std::erase_if(forward.contexts, [&](const auto& kept) { return kept.first == options.micro_batch; });
     forward.contexts.emplace_back(options.micro_batch, std::move(context));
@@ -165,6 +185,7 @@ std::vector<TensorHandle> LocalExecutor::run_backward(OpId id, const Op& op, std
 
   const WithoutAutograd guard;
   const c10::AutoGradMode grad(false);
+  if (context.brought) bring(graph_.ops[op.forward], op, inputs, *context.brought);
   std::vector<at::Tensor> results;
   if (context.stash && context.stash->op == id) {
     results = std::move(context.stash->gradients);
@@ -181,6 +202,7 @@ std::vector<TensorHandle> LocalExecutor::run_backward(OpId id, const Op& op, std
   } else {
     results = context.backward(op.gradient_outputs, gradients, op.gradient_inputs);
   }
+  if (context.brought) context.brought->let_go_again();
   if (!options.keep_context && --context.runs_left == 0) forward.contexts.erase(kept);
 
   return hand_out(op, inputs, std::move(results));

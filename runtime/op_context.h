@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/saved_tensors.h"
 
 namespace motley {
 
@@ -39,8 +40,9 @@ class OpContext {
     OpId op;  // the backward op that will ask for them
     std::vector<at::Tensor> gradients;
   };
-  std::optional<Stash> stash;  // computed beside those of another backward op
-  std::int32_t runs_left = 0;  // backward ops that have not run yet
+  std::optional<Stash> stash;           // computed beside those of another backward op
+  std::optional<SavedTensors> brought;  // what backward ops bring is not here between them
+  std::int32_t runs_left = 0;           // backward ops that have not run yet
 
  private:
   struct Step {  // one node, in the order of the backward pass

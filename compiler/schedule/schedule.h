@@ -26,16 +26,10 @@ struct PipelineStage {
   Bytes kept;        // on its fullest device, from a forward pass to the backward pass
 };
 
-// What programs can do beside passes.
-struct Abilities {
-  bool move = false;  // what a micro-batch keeps, to another rank and back
-};
-
 struct Pipeline {
   std::vector<PipelineStage> stages;
   std::int32_t micro_batches = 1;
   std::vector<Bytes> room;  // by rank: for what passes keep, on its fullest device
-  Abilities programs;
 };
 
 enum class Pass : std::uint8_t {
@@ -68,12 +62,11 @@ struct NotSchedulable {
   std::string reason;  // names what to change
 };
 
-// Those that need no more than this, in the order of docs/schedules.md.
-std::vector<std::string> schedule_names(Abilities programs = {});
+// In the order of docs/schedules.md.
+std::vector<std::string> schedule_names();
 // ... of which these take weights that lack no update, and so train as one device does.
 std::vector<std::string> synchronous_schedules();
-// NotSchedulable also where the schedule needs more than pipeline.programs. Throws Error(kInvalidInput) listing the
-// names when there is none like this.
+// Throws Error(kInvalidInput) listing the names when there is none like this.
 std::variant<Schedule, NotSchedulable> make_schedule(std::string_view name, const Pipeline& pipeline);
 
 }  // namespace motley

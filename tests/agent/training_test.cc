@@ -31,7 +31,7 @@ class EvenCosts : public CostModel {
   Bytes context(DeviceIndex) const override { return {}; }
 };
 
-// Devices a/0, b/0, c/0 on one switch; a worker of each is a thread of this process.
+// Devices a/0, b/0, ... on one switch; a worker of each is a thread of this process.
 class TrainingTest : public testing::Test {
  protected:
   static constexpr int kSteps = 50;
@@ -65,11 +65,11 @@ class TrainingTest : public testing::Test {
   Cluster cluster(std::size_t devices) const {
     std::string yaml = "nodes:\n";
     for (std::size_t i = 0; i < devices; ++i) {
-      yaml += std::string("  - {name: ") + "abc"[i] + ", devices: [{kind: cpu, memory: 1GiB}]}\n";
+      yaml += std::string("  - {name: ") + "abcdef"[i] + ", devices: [{kind: cpu, memory: 1GiB}]}\n";
     }
     yaml += "switches: [net]\nlinks:\n";
     for (std::size_t i = 0; i < devices; ++i) {
-      yaml += std::string("  - {between: [") + "abc"[i] + ", net], bandwidth: 10Gbps, latency: 20us}\n";
+      yaml += std::string("  - {between: [") + "abcdef"[i] + ", net], bandwidth: 10Gbps, latency: 20us}\n";
     }
     return parse_cluster(yaml, "test", [](const std::string&) {
       return KindDefaults{Bytes{1 << 30}, BytesPerSecond{1e10}, Seconds{1e-6}};
@@ -234,6 +234,26 @@ TEST_F(TrainingTest, FollowsPyTorchInPipelines) {
   EXPECT_LT(difference(train(deploy_pipeline(3, {on({{2}}), on({{0}}), on({{1}})}, 8, "1f1b"))), 1e-4);
   EXPECT_LT(difference(train(deploy_pipeline(3, {on({{0, 3}, {2, 1}}), on({{1}})}, 3, "1f1b"))), 1e-4);
   EXPECT_LT(difference(train(deploy_pipeline(2, {on({{0, 3}, {1, 1}}, kServer)}, 2, "1f1b"))), 1e-4);
+}
+
+// BPipe: the first of four stages would keep four micro-batches, of five and six the first two; three and four are the
+// most. One is on two devices, its partner on one.
+TEST_F(TrainingTest, FollowsPyTorchWhereActivationsAreLent) {
+  open("gpt2", OptimizerOptions::Kind::kAdamW);
+  EXPECT_LT(difference(train(deploy_pipeline(4, {on({{2}}), on({{0}}), on({{1}}), on({{3}})}, 8, "bpipe"))), 1e-4);
+  std::vector<GroupDecision> stages;
+  for (DeviceIndex device = 0; device < 6; ++device) stages.push_back(on({{device}}));
+  EXPECT_LT(difference(train(deploy_pipeline(6, stages, 7, "bpipe"))), 1e-4);
+  EXPECT_LT(difference(train(deploy_pipeline(5, {on({{0, 1}, {4, 2}}), on({{1}}), on({{2}}), on({{3}})}, 4, "bpipe"))),
+            1e-4);
+  for (GroupDecision& stage : stages) stage.recompute = Recompute::kSelective;
+  stages.resize(4);
+  EXPECT_LT(difference(train(deploy_pipeline(4, stages, 8, "bpipe"))), 1e-4) << "some made again";
+}
+
+TEST_F(TrainingTest, FollowsPyTorchOnImagesWhereActivationsAreLent) {
+  open("vgg", kSgd);
+  EXPECT_LT(difference(train(deploy_pipeline(4, {on({{0}}), on({{1}}), on({{2}}), on({{3}})}, 8, "bpipe"))), 1e-4);
 }
 
 // PipeDream: stage s of p lacks the updates of the p - 1 - s micro-batches before (Narayanan et al., SOSP 2019). VGG's

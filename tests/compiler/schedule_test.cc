@@ -30,7 +30,6 @@ Pipeline chain(int stages, int micro_batches, double forward = 1, double input_g
                int ranks = 0) {
   Pipeline pipeline;
   pipeline.micro_batches = micro_batches;
-  pipeline.programs = {.move = true};
   if (ranks == 0) ranks = stages;
   pipeline.room.assign(ranks, Bytes(1 << 30));
   for (int s = 0; s < stages; ++s) {
@@ -334,9 +333,6 @@ TEST(ScheduleTest, SaysWhatDoesNotSuitASchedule) {
   for (const char* name : {"zb-v", "interleaved-1f1b"}) {
     EXPECT_THAT(reason(name, together), HasSubstr("give stage 1 devices that no stage before it has"));
   }
-  Pipeline plain = chain(2, 4);
-  plain.programs = {};
-  EXPECT_THAT(reason("bpipe", plain), HasSubstr("moves what micro-batches keep to other devices"));
   EXPECT_THAT(support::error_of([] { make_schedule("1fib", chain(1, 1)); }, ErrorKind::kInvalidInput),
               HasSubstr("did you mean 1f1b"));
 }
@@ -412,7 +408,7 @@ std::string drawn(std::string_view name, const Pipeline& pipeline) {
 TEST(ScheduleTest, AreDrawnInTheDocs) {
   const std::string docs = read_file("docs/schedules.md");
   const Pipeline plain = chain(4, 8);
-  for (const std::string& name : schedule_names(plain.programs)) {
+  for (const std::string& name : schedule_names()) {
     const Pipeline pipeline = name == "interleaved-1f1b" ? chain(8, 8, 1, 1, 1, 4)
                               : name == "zb-v"           ? v_shape(4, 8)
                               : name == "graphpipe"      ? two_branches()
@@ -426,7 +422,7 @@ TEST(ScheduleTest, AreDrawnInTheDocs) {
 TEST(ScheduleTest, EverySizeRunsToItsEnd) {
   std::mt19937 random(1);
   const auto draw = [&](double most) { return Seconds(std::uniform_real_distribution<>(0, most)(random)); };
-  for (const std::string& name : schedule_names({.move = true})) {
+  for (const std::string& name : schedule_names()) {
     for (int ranks = 1; ranks <= 6; ++ranks) {
       for (int m = 1; m <= 13; ++m) {
         const int chunks = name == "interleaved-1f1b" ? 1 + static_cast<int>(random() % 3) : 1;

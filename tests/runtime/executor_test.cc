@@ -167,6 +167,41 @@ TEST_F(ExecutorTest, AnInputThatTheBackwardDoesNotNeedIsNotKept) {
   EXPECT_EQ(executor_->memory().allocated, before - Bytes(4 * 1024 * 4));
 }
 
+// What backward ops bring is not held meanwhile, be it an input or an output; it may come in another layout.
+TEST_F(ExecutorTest, WhatTheBackwardBringsIsNotKept) {
+  OneOp op = relu();
+  op.graph.ops[op.dx].inputs.push_back(op.graph.ops[op.forward].outputs[0]);
+  open(op);
+  const Bytes before = executor_->memory().allocated;
+  const std::int32_t output[] = {1};
+  auto y = executor_->run(op.forward, 2, {put(floats({2, 1024}, std::vector<float>(2048, 3)))}, {.brought = output});
+  y.clear();
+  EXPECT_EQ(executor_->memory().allocated, before);
+  const TensorHandle seed = put(floats({2, 1024}, std::vector<float>(2048, 5)));
+  std::vector<float> mask(2048, 1);
+  mask[7] = 0;
+  const TensorHandle back = put(floats({2, 1024}, mask));
+  std::vector<float> expected(2048, 5);
+  expected[7] = 0;
+  EXPECT_EQ(values(run(op.dx, 2, {seed, back})[0]), expected);
+
+  OneOp product = linear();
+  const TensorId x = product.graph.ops[product.forward].inputs[0], w = product.graph.ops[product.forward].inputs[1];
+  product.graph.ops[product.dw].inputs.push_back(x);
+  product.graph.ops[product.dx].inputs.push_back(w);
+  open(product);
+  const std::int32_t both[] = {0, 1};
+  executor_->run(product.forward, 2,
+                 {put(floats({2, 2}, {0, 0, 0, 0})), put(floats({2, 2}, {0, 0, 0, 0})), put(floats({2}, {10, 20}))},
+                 {.brought = both});
+  const TensorHandle dy = put(floats({2, 2}, {1, 10, 0, 0}));
+  EXPECT_THAT(values(run(product.dx, 2, {dy, put(floats({2, 2}, {1, 2, 3, 4}))})[0]), ElementsAre(31, 42, 0, 0));
+  // (1, 2) and (3, 4) as columns of the first four rows of a tensor that is wider.
+  const BatchLayout columns{BatchLayout::Kind::kSplit, 1};
+  const TensorHandle strided = executor_->slice(put(floats({2, 3}, {1, 2, 9, 3, 4, 9})), columns, 0, 2, 3);
+  EXPECT_THAT(values(run(product.dw, 2, {dy, strided})[0]), ElementsAre(1, 2, 10, 20));
+}
+
 TEST_F(ExecutorTest, LayerNormKeepsMeanAndDeviationOfEachRow) {
   const OneOp op = layer_norm();
   open(op);
