@@ -83,7 +83,7 @@ class Row:
     cluster: str
     batch: int
     plan: float | None  # seconds per iteration; nothing when it does not fit
-    bound: float
+    bound: float  # 0: none is known
     fixed: dict[str, float]  # seconds per iteration of the fixed strategies that fit
     pipelines: dict[str, float]  # likewise, of even stages
     evaluations: int
@@ -102,7 +102,7 @@ class Row:
     @property
     def left(self) -> float | None:
         """The most speed-up over the best fixed strategy that the bound leaves."""
-        return self.best / self.bound if self.best else None
+        return self.best / self.bound if self.best and self.bound else None
 
     @property
     def over_worst(self) -> float | None:
@@ -111,7 +111,7 @@ class Row:
     @property
     def gap(self) -> float | None:
         """How much longer than the bound the plan takes, in percent."""
-        return 100 * (self.plan / self.bound - 1) if self.plan else None
+        return 100 * (self.plan / self.bound - 1) if self.plan and self.bound else None
 
     @property
     def loses(self) -> bool:
@@ -238,7 +238,7 @@ HEADER = [
 
 def summary(rows: list[Row]) -> str:
     compared = [row for row in rows if row.speed_up is not None]
-    little = [row for row in compared if (row.left or 0) < GOAL]
+    little = [row for row in compared if row.left is not None and row.left < GOAL]
     rest = [row.speed_up or 0 for row in compared if row not in little]
     alone = [row for row in rows if not row.fixed]
     far = sum((row.over_worst or 0) >= OVER_WORST for row in compared)
