@@ -215,6 +215,10 @@ nlohmann::json to_json(const Plan& plan, const Cluster& cluster) {
   }
   json["evaluations"] = plan.evaluations;
   json["search_seconds"] = plan.elapsed.value;
+  json["improvements"] = nlohmann::json::array();
+  for (const Improvement& one : plan.improvements) {
+    json["improvements"].push_back({{"evaluations", one.evaluations}, {"iteration_seconds", one.iteration.value}});
+  }
   if (!plan.feasible()) {
     json["reasons"] = plan.reasons;
     json["changes"] = plan.changes;

@@ -88,6 +88,7 @@ Plan plan(const Graph& graph, const Cluster& cluster, const CostModel& costs, st
   plan.baselines = std::move(result.baselines);
   plan.runners_up = runners_up(std::move(result.alternatives), plan.chosen);
   plan.evaluations = result.evaluations;
+  plan.improvements = std::move(result.improvements);
   plan.elapsed = result.elapsed;
   if (!plan.feasible()) {
     plan.reasons = plan.chosen.reasons();

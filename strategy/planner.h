@@ -24,6 +24,7 @@ struct Plan {
   std::vector<Evaluation> baselines;  // in the order of strategy_names()
   std::vector<RunnerUp> runners_up;   // the closest first, infeasible ones last
   std::int64_t evaluations = 0;
+  std::vector<Improvement> improvements;  // of the search
   Seconds elapsed;
 
   // When nothing is feasible: why (of `chosen`), and the nearest changes that would make something so.

@@ -17,12 +17,6 @@ namespace {
 std::size_t below(std::size_t count, std::mt19937_64& random) { return static_cast<std::size_t>(random() % count); }
 bool one_in(std::size_t count, std::mt19937_64& random) { return below(count, random) == 0; }
 
-GroupDecision in_samples(GroupDecision decision, std::int64_t batch) {
-  const std::vector<std::int64_t> samples = split_batch(decision.shares, batch);
-  for (std::size_t s = 0; s < samples.size(); ++s) decision.shares[s].weight = static_cast<double>(samples[s]);
-  return decision;
-}
-
 std::vector<DeviceIndex> devices_of(const GroupDecision& decision) {
   std::vector<DeviceIndex> devices;
   devices.reserve(decision.shares.size());
@@ -31,6 +25,12 @@ std::vector<DeviceIndex> devices_of(const GroupDecision& decision) {
 }
 
 }  // namespace
+
+GroupDecision in_samples(GroupDecision decision, std::int64_t batch) {
+  const std::vector<std::int64_t> samples = split_batch(decision.shares, batch);
+  for (std::size_t s = 0; s < samples.size(); ++s) decision.shares[s].weight = static_cast<double>(samples[s]);
+  return decision;
+}
 
 Strategy in_samples(const Strategy& strategy, std::int64_t batch) {
   Strategy result = strategy;
@@ -79,6 +79,12 @@ Strategy rebalanced(const Evaluation& evaluation, std::int64_t batch) {
     }
   }
   return in_samples(strategy, batch);
+}
+
+bool has_gap(const Strategy& strategy) {
+  std::vector<char> stages(strategy.groups.size(), 0);
+  for (const GroupDecision& group : strategy.groups) stages[group.stage] = 1;
+  return !std::ranges::is_sorted(stages, std::greater());
 }
 
 Moves::Moves(const Evaluator& evaluator, const std::vector<GroupWork>& work)
@@ -295,14 +301,29 @@ Strategy Moves::propose_pipeline(Strategy strategy, Random& random) const {
   }
   Decisions before = strategy.groups;
   move_boundary(strategy.groups, random);
-  std::vector<char> stages(before.size(), 0);
-  for (const GroupDecision& group : strategy.groups) stages[group.stage] = 1;
-  const bool gap = !std::ranges::is_sorted(stages, std::greater());
   const auto backwards = [&](const std::pair<GroupId, GroupId>& edge) {
     return strategy.groups[edge.first].stage > strategy.groups[edge.second].stage;
   };
-  if (gap || std::ranges::any_of(edges_, backwards)) strategy.groups = std::move(before);
+  if (has_gap(strategy) || std::ranges::any_of(edges_, backwards)) strategy.groups = std::move(before);
   return strategy;
+}
+
+std::vector<GroupId> Moves::neighbourhood(const Evaluation& from, Random& random) const {
+  const std::size_t n = order_.size();
+  const GroupDecision& decision = from.strategy.groups[order_[below(n, random)]];
+  if (one_in(3, random) && !from.not_compilable) {
+    const DeviceIndex device = pressed_device(from, decision, random);
+    std::vector<GroupId> there;
+    for (const GroupId group : order_) {
+      const auto holds = [&](const Share& share) { return share.device == device; };
+      if (std::ranges::any_of(from.strategy.groups[group].shares, holds)) there.push_back(group);
+    }
+    return there;
+  }
+  std::size_t length = 1;
+  while (length < n && !one_in(3, random)) length *= 2;
+  const std::size_t begin = below(n, random), end = std::min(n, begin + length);
+  return {order_.begin() + static_cast<std::ptrdiff_t>(begin), order_.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
 Strategy Moves::propose(const Evaluation& from, Random& random) const {

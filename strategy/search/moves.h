@@ -16,6 +16,7 @@ namespace motley {
 // The same strategy with samples as weights: what two strategies that divide the batch alike have in common. A group
 // that cannot be divided (more shares than samples) is left as it is.
 Strategy in_samples(const Strategy& strategy, std::int64_t batch);
+GroupDecision in_samples(GroupDecision decision, std::int64_t batch);
 
 // Equal for strategies that compile to the same deployment.
 std::uint64_t fingerprint(const Strategy& in_samples);
@@ -24,6 +25,9 @@ std::uint64_t fingerprint(const Strategy& in_samples);
 // was busy for twice the mean gets half.
 Strategy rebalanced(const Evaluation& evaluation, std::int64_t batch);
 
+// Whether no group is in some stage before the last: stages must be numbered without gaps.
+bool has_gap(const Strategy& strategy);
+
 // Not thread-safe when it draws from one generator; the object itself is const.
 class Moves {
  public:
@@ -31,6 +35,8 @@ class Moves {
 
   // A random change of `from`, whose weights are samples; its weights are samples too.
   Strategy propose(const Evaluation& from, std::mt19937_64& random) const;
+  // Groups to decide anew together: neighbours, or those on a device that lacks memory or has much to do.
+  std::vector<GroupId> neighbourhood(const Evaluation& from, std::mt19937_64& random) const;
 
  private:
   using Random = std::mt19937_64;

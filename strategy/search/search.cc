@@ -10,19 +10,23 @@
 #include "strategy/pipelines.h"
 #include "strategy/search/alternatives.h"
 #include "strategy/search/moves.h"
+#include "strategy/search/prior.h"
 #include "strategy/search/starts.h"
 
 namespace motley {
 
 namespace {
 
-constexpr std::size_t kRound = 8;     // proposals at a time
-constexpr int kPatience = 30;         // rounds without a new best
-constexpr int kBalancingRounds = 5;   // of the best data-parallel starts
-constexpr std::size_t kBalanced = 4;  // how many of them
-constexpr double kWarmest = 0.01;     // of the best's time: what a worse proposal may cost at first
-constexpr int kDraws = 64;            // for a proposal that was not judged before
-constexpr double kAtBound = 1.001;    // of the lower bound: no better strategy is worth the time
+constexpr std::size_t kRound = 8;         // proposals at a time
+constexpr int kPatience = 30;             // rounds without a new best
+constexpr int kBalancingRounds = 5;       // of the best data-parallel starts
+constexpr std::size_t kBalanced = 4;      // how many of them
+constexpr double kWarmest = 0.01;         // of the best's time: what a worse proposal may cost at first
+constexpr int kDraws = 64;                // for a proposal that was not judged before
+constexpr std::size_t kProposed = 16;     // starts of a prior
+constexpr std::size_t kGuided = 4;        // one change in so many is a prior's
+constexpr std::size_t kMostGuided = 128;  // devices: a prior of more takes longer than what it saves
+constexpr double kAtBound = 1.001;        // of the lower bound: no better strategy is worth the time
 
 // Judges in parallel. What a stop leaves out is absent from the end.
 std::vector<Evaluation> evaluate_all(const Evaluator& evaluator, const std::vector<Strategy>& strategies, int threads,
@@ -48,11 +52,16 @@ class Search {
         threads_(thread_count(options.threads)),
         work_(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), evaluator.batch())),
         moves_(evaluator, work_),
+        guide_(options.prior != nullptr && evaluator.cluster().devices.size() <= kMostGuided
+                   ? options.prior->guide(evaluator)
+                   : nullptr),
         random_(options.seed),
         alternatives_(evaluator) {}
 
   SearchResult run() {
     judge_baselines();
+    std::vector<Evaluation> proposed;
+    if (guide_ && !over()) proposed = judge_new(guide_->propose(kProposed, options_.seed));
     // Data parallelism first: with many devices a pipeline takes much longer to judge.
     std::vector<Evaluation> uniform = judge_new(data_parallel_starts(evaluator_, work_));
     for (const Evaluation& known : result_.baselines) {
@@ -62,6 +71,7 @@ class Search {
     }
     std::ranges::move(judge_new(fitting_starts(uniform, evaluator_.batch())), std::back_inserter(uniform));
     if (!over()) judge_new(pipeline_starts(evaluator_));
+    std::ranges::move(proposed, std::back_inserter(uniform));
     const std::vector<Evaluation> starts = balance(std::move(uniform));
     // Moving heavy parameters out of the way may make another set of devices the best.
     for (const Evaluation& start : starts) judge_new(parameter_heavy_starts(evaluator_, work_, start.strategy));
@@ -98,6 +108,7 @@ class Search {
     }
     result_.baselines = evaluate_all(evaluator_, strategies, threads_, {});
     result_.best = result_.baselines.front();
+    if (result_.best.feasible()) result_.improvements.push_back({1, result_.best.simulation.iteration});
     count(result_.baselines);
   }
 
@@ -146,6 +157,9 @@ class Search {
       alternatives_.add(evaluation);
       if (better(evaluation, result_.best)) {
         result_.best = evaluation;
+        if (evaluation.feasible()) {
+          result_.improvements.push_back({result_.evaluations, evaluation.simulation.iteration});
+        }
         rounds_since_best_ = 0;
       }
     }
@@ -186,12 +200,21 @@ class Search {
     std::vector<Strategy> round;
     std::unordered_set<std::uint64_t> drawn;
     for (int draw = 0; draw < kDraws && round.size() < kRound; ++draw) {
-      Strategy strategy = moves_.propose(from, random_);
+      Strategy strategy = guide_ && random_() % kGuided == 0 ? guided(from) : moves_.propose(from, random_);
       const std::uint64_t print = fingerprint(strategy);
       if (!quick(strategy)) continue;
       if (!seen_.contains(print) && drawn.insert(print).second) round.push_back(std::move(strategy));
     }
     return round;
+  }
+
+  // A neighbourhood of `from`, decided anew by the prior.
+  Strategy guided(const Evaluation& from) {
+    Strategy strategy = from.strategy;
+    const std::vector<GroupId> groups = moves_.neighbourhood(from, random_);
+    const std::vector<GroupDecision> decisions = guide_->resample(strategy, groups, random_());
+    for (std::size_t i = 0; i < groups.size(); ++i) strategy.groups[groups[i]] = decisions[i];
+    return has_gap(strategy) ? from.strategy : strategy;
   }
 
   void anneal() {
@@ -246,6 +269,7 @@ class Search {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   const std::vector<GroupWork> work_;
   const Moves moves_;
+  const std::unique_ptr<Guide> guide_;
   std::mt19937_64 random_;
   std::unordered_set<std::uint64_t> seen_;  // fingerprints of what was judged
   Alternatives alternatives_;

@@ -39,7 +39,7 @@ struct SearchOptions {
   // No strategy takes less: when the best is within 0.1 % of it, only the starts are judged, since they tell what each
   // decision is worth.
   Seconds bound;
-  const Prior* prior = nullptr;  // not asked yet
+  const Prior* prior = nullptr;  // proposes starts and changes; null: none
   std::uint64_t seed = 1;
   int threads = 0;                                      // 0: one per core
   std::stop_token stop;                                 // ends the search with the best so far
@@ -53,11 +53,18 @@ struct Alternative {
   bool known = false;  // whether any was judged
 };
 
+// The best after so many evaluations.
+struct Improvement {
+  std::int64_t evaluations = 0;
+  Seconds iteration;
+};
+
 struct SearchResult {
   Evaluation best;                        // its strategy is named "search", though it may equal a baseline
   std::vector<Evaluation> baselines;      // in the order of strategy_names()
   std::vector<Alternative> alternatives;  // one per trait that any judged strategy had
   std::int64_t evaluations = 0;
+  std::vector<Improvement> improvements;  // each faster than the one before; from the first that fits
   Seconds elapsed;
 };
 
