@@ -260,7 +260,7 @@ devices). Costs are the [catalogue's](catalogue.md) estimates in float32, for Pi
 after """
 EXPLANATION = """\
 `best fixed`: of those that fit, without pipelines. `bound leaves`: its time over the lower bound, what no plan can
-surpass. `the plan`: which share of the op groups runs on how many devices."""
+surpass. `-`: none fits, or no bound is known. `the plan`: which share of the op groups runs on how many devices."""
 
 
 def optimum_gap(cases: int) -> float:
