@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "compiler/compiler.h"
+#include "compiler/schedule/schedule.h"
 #include "graph/training_graph.h"
 #include "runtime/gloo_communicator.h"
 #include "runtime/safetensors.h"
@@ -42,10 +43,10 @@ class TrainingTest : public testing::Test {
     ASSERT_NE(models, nullptr) << "run by ctest";
     models_ = models;
   }
-  void open(const std::string& model, OptimizerOptions::Kind kind) {
+  void open(const std::string& model, OptimizerOptions::Kind kind, int max_groups = 20) {
     model_ = models_ / (model + ".pt2");
     TrainingOptions options;
-    options.max_groups = 20;
+    options.max_groups = max_groups;
     options.optimizer.kind = kind;
     const bool is_sgd = kind == OptimizerOptions::Kind::kSgd;
     options.optimizer.learning_rate = is_sgd ? 0.05 : 1e-3;
@@ -92,8 +93,8 @@ class TrainingTest : public testing::Test {
     }
     return deploy(devices, strategy);
   }
-  Deployment deploy(std::size_t devices, const Strategy& strategy) {
-    auto result = compile(graph_, cluster(devices), EvenCosts(), strategy, kBatch);
+  Deployment deploy(std::size_t devices, const Strategy& strategy, std::int64_t batch = kBatch) {
+    auto result = compile(graph_, cluster(devices), EvenCosts(), strategy, batch);
     if (const auto* reason = std::get_if<NotCompilable>(&result)) throw std::runtime_error(reason->reason);
     return std::get<Deployment>(std::move(result));
   }
@@ -151,6 +152,46 @@ class TrainingTest : public testing::Test {
     }
     if (failure) std::rethrow_exception(failure);
     return outcome;
+  }
+  // The first loss of each, by the same workers: all have a program for every device.
+  std::vector<double> first_losses(const std::vector<Deployment>& deployments) {
+    std::vector<double> losses(deployments.size());
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto store = make_memory_store();
+    const auto size = static_cast<int>(deployments[0].programs.size());
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < size; ++rank) {
+        threads.emplace_back([&, rank] {
+          try {
+            const auto executor = Executor::open("cpu", graph_);
+            const auto communicator =
+                make_gloo_communicator({.store = store, .rank = rank, .size = size, .timeout = Seconds{30}});
+            proto::TrainTask task;
+            for (int other = 0; other < size; ++other) task.add_device_of_rank(other);
+            task.set_device(rank);
+            task.set_model(model_.string());
+            task.set_data(data_.string());
+            task.set_iterations(1);
+            task.set_message_timeout_seconds(60);
+            proto::Meeting meeting;
+            meeting.set_timeout_seconds(30);
+            for (std::size_t d = 0; d < deployments.size(); ++d) {
+              run_training(task, graph_, deployments[d], *executor, *communicator, meeting, {}, [&](const auto& event) {
+                const std::scoped_lock lock(mutex);
+                if (event.has_metrics()) losses[d] += event.metrics().loss();
+              });
+            }
+          } catch (...) {
+            const std::scoped_lock lock(mutex);
+            if (!failure) failure = std::current_exception();
+          }
+        });
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+    return losses;
   }
   // The largest relative difference of a loss from PyTorch's, from iteration `from` on.
   double difference(const Outcome& outcome, int from = 0) { return difference(outcome, reference_, from); }
@@ -290,6 +331,38 @@ TEST_F(TrainingTest, FollowsPyTorchWithTwoVersionsOfWeights) {
                                       2, {4, 4}, taken),
               1e-4)
         << to_string(method);
+  }
+}
+
+// Every schedule, on 1 to 6 workers, with 1 to 13 micro-batches, of each a third (all are run on plain arrays, in
+// tests/compiler): they get to the end, all with the same loss but those that update before the last micro-batch.
+TEST_F(TrainingTest, EveryScheduleRunsToItsEnd) {
+  open("gpt2", kSgd, 40);
+  constexpr std::int64_t kMost = 13;
+  const std::vector<std::string> synchronous = synchronous_schedules();
+  for (std::size_t workers = 1; workers <= 6; ++workers) {
+    std::vector<Deployment> deployments;
+    for (const std::string& schedule : schedule_names()) {
+      const bool v_shape = schedule == "zb-v";
+      const std::size_t stages = workers * (v_shape || schedule == "interleaved-1f1b" ? 2 : 1);
+      Strategy strategy{.name = schedule, .schedule = schedule};
+      for (std::size_t g = 0; g < graph_.groups.size(); ++g) {
+        const std::size_t stage = g * stages / graph_.groups.size();
+        const std::size_t worker = v_shape && stage >= workers ? stages - 1 - stage : stage % workers;
+        strategy.groups.push_back(on({{static_cast<DeviceIndex>(worker)}}));
+        strategy.groups.back().stage = static_cast<std::int32_t>(stage);
+      }
+      const auto first = static_cast<std::int64_t>(1 + (deployments.size() + workers) % 3);
+      for (strategy.micro_batches = first; strategy.micro_batches <= kMost; strategy.micro_batches += 3) {
+        deployments.push_back(deploy(workers, strategy, kMost));
+      }
+    }
+    const std::vector<double> losses = first_losses(deployments);
+    for (std::size_t d = 0; d < deployments.size(); ++d) {
+      const std::string& schedule = deployments[d].strategy_name;
+      const bool same = std::ranges::find(synchronous, schedule) != synchronous.end();
+      EXPECT_NEAR(losses[d] / losses[0], 1, same ? 1e-4 : 0.5) << schedule << " on " << workers << " workers";
+    }
   }
 }
 
