@@ -201,7 +201,8 @@ std::variant<Deployment, NotCompilable> Compiler::compile(const Strategy& strate
   std::variant<Placement, NotCompilable> made = Placement::make(*tables_, strategy, 0, samples_of(0, strategy, batch));
   if (auto* reason = std::get_if<NotCompilable>(&made)) return std::move(*reason);
   Placement& first = std::get<Placement>(made);
-  if (folding == Folding::kTwins && strategy.micro_batches == 1) first.fold(*tables_, strategy);
+  const bool even = batch % strategy.micro_batches == 0;  // then all micro-batches are placed alike
+  if (folding == Folding::kTwins && even) first.fold(*tables_, strategy);
   std::variant<PassOrder, NotCompilable> ordered = PassOrder::make(*tables_, strategy, first);
   if (auto* reason = std::get_if<NotCompilable>(&ordered)) return std::move(*reason);
   const PassOrder& order = std::get<PassOrder>(ordered);

@@ -155,7 +155,7 @@ void Placement::take_seats(DeviceIndex devices) {
 bool Placement::members_work_alike(const CompilerTables& tables) const {
   const auto delayed = [&](const Replica& replica) {
     const MessageCosts messages = tables.costs.messages(replica.device);
-    return messages.delay_compute() || messages.pause > Seconds(0);
+    return messages.work > Seconds(0) || messages.work_per_byte > Seconds(0) || messages.pause > Seconds(0);
   };
   const auto on_cpu = [&](const Replica& replica) {
     return tables.cluster.devices[static_cast<std::size_t>(replica.device)].is_cpu();

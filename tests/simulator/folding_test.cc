@@ -38,9 +38,17 @@ struct Alike {
       if (d < 2 || !fewer || chance()) decision.shares.push_back({d, chance() ? 1.0 : 2.0});
     }
     strategy.groups.assign(graph.groups.size(), decision);
+    costs->message_costs.in_line = chance();
+    if (chance()) {  // some models take one micro-batch alone
+      batch = 60;
+      strategy.micro_batches = static_cast<std::int64_t>(1 + random() % 5);
+      if (std::holds_alternative<NotCompilable>(Compiler(graph, cluster, *costs).compile(strategy, batch))) {
+        strategy.micro_batches = 1;
+      }
+    }
   }
   Deployment compiled(Folding folding) const {
-    return std::get<Deployment>(Compiler(graph, cluster, *costs).compile(strategy, 61, folding));
+    return std::get<Deployment>(Compiler(graph, cluster, *costs).compile(strategy, batch, folding));
   }
   SimulationResult simulated(const Deployment& deployment) const {
     return simulate(graph, cluster, *costs, deployment);
@@ -50,11 +58,14 @@ struct Alike {
   Cluster cluster;
   std::optional<support::FixedCosts> costs;
   Strategy strategy;
+  std::int64_t batch = 61;
 };
 
 // Nine devices that are all alike.
 struct Nine : Alike {
   Nine() : Alike(1) {
+    batch = 61;
+    strategy.micro_batches = 1;
     cluster = support::star_cluster(9, {BytesPerSecond(1e5)});
     costs.emplace(graph, std::vector<double>(9, 1.0), 1e-4);
     GroupDecision all;
@@ -95,6 +106,14 @@ TEST(FoldingTest, EqualDevicesShareAProgram) {
   // By parameter server, devices meet one by one.
   nine.strategy.groups.front().gradient = GradientMethod::kParameterServer;
   EXPECT_EQ(nine.compiled(Folding::kTwins).programs.size(), 9u);
+}
+
+TEST(FoldingTest, MicroBatchesAreFoldedWhereAllAreAlike) {
+  Nine nine;
+  nine.strategy.micro_batches = 3;
+  EXPECT_EQ(nine.compiled(Folding::kTwins).programs.size(), 9u);  // of 21, 20 and 20 samples
+  nine.batch = 54;
+  EXPECT_EQ(nine.compiled(Folding::kTwins).programs.size(), 2u);
 }
 
 // The inner nodes of NCCL's tree move more than its leaves; the members of Gloo's ring all move the same.
