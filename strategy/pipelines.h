@@ -15,14 +15,9 @@ namespace motley {
 Strategy even_pipeline(const std::string& schedule, const Graph& graph, const Cluster& cluster, const CostModel& costs,
                        std::int64_t batch);
 
-// The most promising pipelines over unequal devices, for various numbers of micro-batches. The cuts and each stage's
-// devices (of one kind, any number of them) are found by dynamic programming from the last stage to the first: over the
-// groups left, the devices of each kind left and the number of stages behind, which tells how many micro-batches a
-// stage holds; the stage that takes longest is as fast as can be, within each device's memory. A stage that does not
-// fit else recomputes. Exact for chains of groups, but for links, which count by kinds alone, where there are more than
-// kCuts places to cut, and where devices of many kinds are taken several at a time. Empty with one device, and with
-// very many.
-inline constexpr std::size_t kCuts = 48;
+// The most promising pipelines over unequal devices (strategy/stage_search.h), the first by its estimate first, for
+// various numbers of micro-batches; of one stage too, which is data parallelism that accumulates gradients. Empty with
+// one device, and with very many.
 std::vector<Strategy> pipeline_starts(const Evaluator& evaluator);
 
 }  // namespace motley

@@ -15,6 +15,7 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
   for (GroupWork& group : work) {
     group.seconds.assign(devices, 0);
     group.forward_seconds.assign(devices, 0);
+    group.update_seconds.assign(devices, 0);
   }
   std::map<std::int32_t, DeviceIndex> first_of_class;
   std::vector<DeviceIndex> first_alike;  // the first device that costs the same
@@ -28,15 +29,23 @@ std::vector<GroupWork> group_work(const Graph& graph, const Cluster& cluster, co
     const Op& op = graph.ops[o];
     if (op.group == kNone) continue;
     GroupWork& group = work[op.group];
-    std::int64_t kept = 0;
+    std::int64_t kept = 0, passing = 0;
     for (DeviceIndex device = 0; device < devices; ++device) {
       const DeviceIndex like = first_alike[device];
       if (like == device) alike[device] = costs.op(static_cast<OpId>(o), device, batch);
       const OpCost& cost = alike[like];
       group.seconds[device] += cost.time.value;
       if (op.kind == OpKind::kForward) group.forward_seconds[device] += cost.time.value;
+      if (op.kind == OpKind::kUpdate) group.update_seconds[device] += cost.time.value;
+      passing = std::max(passing, cost.workspace.value);
       kept = std::max(kept, cost.kept.value);
     }
+    if (op.kind == OpKind::kForward || op.kind == OpKind::kInputGradient) {
+      for (TensorId output : op.outputs) {
+        if (output != kNone) passing += graph.tensors[output].bytes(batch).value;
+      }
+    }
+    group.passing_bytes = std::max(group.passing_bytes, passing);
     if (op.kind != OpKind::kForward) continue;
     group.activation_bytes += kept;
     group.kept_bytes += kept;
