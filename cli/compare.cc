@@ -14,7 +14,7 @@ void add_compare_command(CLI::App& app) {
   add_planning_options(*command, *options);
   add_search_options(*command, *options);
   command->callback([options] {
-    auto [bench, plan, elapsed] = make_plan(*options);
+    auto [bench, plan, elapsed] = make_plan(*options, true);
     std::vector<Evaluation> evaluations = std::move(plan.baselines);
     evaluations.push_back(std::move(plan.chosen));
     if (options->model.json) {

@@ -18,7 +18,7 @@ struct ExplainOptions : PlanningOptions {
 };
 
 void explain_plan(const ExplainOptions& options) {
-  const auto [bench, plan, elapsed] = make_plan(options);
+  const auto [bench, plan, elapsed] = make_plan(options, true);
   const Evaluation subject =
       options.plan.empty() ? plan.chosen : bench->evaluator->evaluate(strategy_from(options.plan, *bench));
   if (options.model.json) {

@@ -246,10 +246,11 @@ std::unique_ptr<Workbench> make_workbench(const PlanningOptions& options) {
   return std::move(make_workbenches(options).front());
 }
 
-Planned make_plan(const PlanningOptions& options) {
+Planned make_plan(const PlanningOptions& options, bool all_baselines) {
   std::vector<std::unique_ptr<Workbench>> benches = make_workbenches(options);
   const Interrupt interrupt;
   SearchOptions search;
+  search.all_baselines = all_baselines;
   search.seed = options.seed;
   search.stop = interrupt.token();
   if (::isatty(STDERR_FILENO) != 0) {
@@ -266,11 +267,6 @@ Planned make_plan(const PlanningOptions& options) {
     Workbench& bench = *benches[i];
     if (options.exact) check_exact(bench.graph, bench.cluster);
     search.time = (Seconds(options.budget) - best.elapsed) / static_cast<double>(benches.size() - i);
-    const auto no_better = [&] {
-      return lower_bound(bench.graph, bench.cluster, *bench.costs, options.batch).seconds() >=
-             best.plan.chosen.simulation.iteration;
-    };
-    if (best.bench != nullptr && best.plan.feasible() && no_better()) continue;
     Plan plan = motley::plan(bench.graph, bench.cluster, *bench.costs, options.batch, search);
     best.elapsed += plan.elapsed;
     if (best.bench != nullptr && !better(plan.chosen, best.plan.chosen)) continue;

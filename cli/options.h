@@ -76,10 +76,9 @@ struct Planned {
   Seconds elapsed;  // of all searches
 };
 // plan(), with a line of progress on standard error when that is a terminal. Ctrl-C ends the search with the best so
-// far. Where a profiled model leaves the tensor-parallel degree open, the best of all degrees: each has an equal part
-// of what is left of the budget, and one whose lower bound is no better than the best so far is left out. Throws as
-// make_workbench does.
-Planned make_plan(const PlanningOptions& options);
+// far. Where a profiled model leaves the tensor-parallel degree open, the best of all degrees, each of which has an
+// equal part of what is left of the budget. `all_baselines`: as in SearchOptions. Throws as make_workbench does.
+Planned make_plan(const PlanningOptions& options, bool all_baselines);
 
 // The store at that path, or null when there is none.
 std::unique_ptr<ProfileStore> open_profiles(const std::string& path);

@@ -36,7 +36,7 @@ void add_plan_command(CLI::App& app) {
       "of at most 10 op groups and 4 devices, find also the best strategy of a finite space (docs/plan.md)");
   command->callback([options] {
     if (!options->output.empty()) check_can_write(options->output);
-    auto [bench, plan, elapsed] = make_plan(*options);
+    auto [bench, plan, elapsed] = make_plan(*options, false);
     std::optional<ExactResult> exact;
     if (options->exact) {
       const Interrupt interrupt;

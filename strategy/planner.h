@@ -21,7 +21,7 @@ struct RunnerUp {
 struct Plan {
   Evaluation chosen;  // feasible() or the nearest to it that was found
   LowerBound bound;
-  std::vector<Evaluation> baselines;  // in the order of strategy_names()
+  std::vector<Evaluation> baselines;  // as in SearchResult
   std::vector<RunnerUp> runners_up;   // the closest first, infeasible ones last
   std::int64_t evaluations = 0;
   std::vector<Improvement> improvements;  // of the search

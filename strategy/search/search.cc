@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "base/parallel.h"
 #include "strategy/baselines.h"
@@ -26,6 +28,7 @@ constexpr int kDraws = 64;                // for a proposal that was not judged 
 constexpr std::size_t kProposed = 16;     // starts of a prior
 constexpr std::size_t kGuided = 4;        // one change in so many is a prior's
 constexpr std::size_t kMostGuided = 128;  // devices: a prior of more takes longer than what it saves
+constexpr Seconds kInstruction{4e-6};     // to compile and simulate one, at most about
 constexpr double kAtBound = 1.001;        // of the lower bound: no better strategy is worth the time
 
 // Judges in parallel. What a stop leaves out is absent from the end.
@@ -59,10 +62,13 @@ class Search {
         alternatives_(evaluator) {}
 
   SearchResult run() {
-    judge_baselines();
+    if (options_.all_baselines) judge_baselines();
+    std::vector<Strategy> pipelines;
+    if (!judged()) judge_first(pipelines = pipeline_starts(evaluator_));
+    if (!judged() || (!options_.all_baselines && !over())) judge_baselines();
     std::vector<Evaluation> proposed;
     if (guide_ && !over()) proposed = judge_new(guide_->propose(kProposed, options_.seed));
-    // Data parallelism first: with many devices a pipeline takes much longer to judge.
+    // Data parallelism before all pipelines: with many devices these take much longer to judge.
     std::vector<Evaluation> uniform = judge_new(data_parallel_starts(evaluator_, work_));
     for (const Evaluation& known : result_.baselines) {
       if (!known.strategy.name.starts_with("cp-")) continue;
@@ -70,7 +76,7 @@ class Search {
       uniform.back().strategy = in_samples(known.strategy, evaluator_.batch());
     }
     std::ranges::move(judge_new(fitting_starts(uniform, evaluator_.batch())), std::back_inserter(uniform));
-    if (!over()) judge_new(pipeline_starts(evaluator_));
+    if (!over()) judge_new(pipelines.empty() ? pipeline_starts(evaluator_) : pipelines);
     std::ranges::move(proposed, std::back_inserter(uniform));
     const std::vector<Evaluation> starts = balance(std::move(uniform));
     // Moving heavy parameters out of the way may make another set of devices the best.
@@ -79,7 +85,7 @@ class Search {
     anneal();
     result_.best.strategy.name = "search";
     result_.alternatives = alternatives_.take();
-    result_.elapsed = elapsed();
+    result_.elapsed = chosen_unjudged_.value_or(elapsed());
     return std::move(result_);
   }
 
@@ -107,9 +113,45 @@ class Search {
       seen_.insert(fingerprint(in_samples(strategies.back(), evaluator_.batch())));
     }
     result_.baselines = evaluate_all(evaluator_, strategies, threads_, {});
-    result_.best = result_.baselines.front();
-    if (result_.best.feasible()) result_.improvements.push_back({1, result_.best.simulation.iteration});
     count(result_.baselines);
+  }
+
+  bool judged() const { return result_.evaluations > 0; }
+
+  // In the order of their estimates, until one is feasible. Where the time is too short for a simulation, that is the
+  // choice, and the simulation only tells what it will take.
+  void judge_first(const std::vector<Strategy>& pipelines) {
+    for (const Strategy& pipeline : pipelines) {
+      if (judged() && result_.best.feasible()) break;
+      if (elapsed() + simulation_time(pipeline) >= options_.time) chosen_unjudged_ = elapsed();
+      seen_.insert(fingerprint(pipeline));
+      count({evaluator_.evaluate(pipeline)});
+    }
+    if (!over()) chosen_unjudged_.reset();
+  }
+
+  // Whether the last of them is simulated before the time is over.
+  bool in_time(const std::vector<Strategy>& strategies) const {
+    Seconds sum, longest;
+    for (const Strategy& strategy : strategies) {
+      const Seconds one = simulation_time(strategy);
+      sum += one;
+      longest = std::max(longest, one);
+    }
+    return elapsed() + std::max(longest, sum / static_cast<double>(threads_)) < options_.time;
+  }
+
+  Seconds simulation_time(const Strategy& strategy) const {
+    constexpr std::size_t kUnlike = 8;  // devices of one stage: equal ones are simulated as one (Folding)
+    const bool staged =
+        std::ranges::any_of(strategy.groups, [](const GroupDecision& group) { return group.stage > 0; });
+    std::size_t instructions = 0;
+    for (const Op& op : evaluator_.graph().ops) {
+      if (op.group == kNone) continue;
+      const std::size_t devices = strategy.groups[op.group].shares.size();
+      instructions += staged ? devices : std::min(devices, kUnlike);
+    }
+    return static_cast<double>(instructions) * static_cast<double>(strategy.micro_batches) * kInstruction;
   }
 
   // Judges those that are new and that the budget still allows, in rounds.
@@ -117,14 +159,15 @@ class Search {
     std::vector<Strategy> round;
     std::vector<Evaluation> all;
     const auto judge_round = [&] {
-      if (over()) return;
+      const std::vector<Strategy> next = std::exchange(round, {});
+      if (over() || !in_time(next)) return;
       const auto left = static_cast<std::size_t>(
           std::min<std::int64_t>(options_.evaluations - result_.evaluations, static_cast<std::int64_t>(kRound)));
-      if (round.size() > left) round.resize(left);
-      std::vector<Evaluation> evaluations = evaluate_all(evaluator_, round, threads_, options_.stop);
+      std::vector<Evaluation> evaluations = evaluate_all(
+          evaluator_, {next.begin(), next.begin() + static_cast<std::ptrdiff_t>(std::min(left, next.size()))}, threads_,
+          options_.stop);
       count(evaluations);
       std::move(evaluations.begin(), evaluations.end(), std::back_inserter(all));
-      round.clear();
     };
     for (const Strategy& strategy : strategies) {
       if (over()) break;
@@ -153,9 +196,8 @@ class Search {
 
   void count(const std::vector<Evaluation>& evaluations) {
     for (const Evaluation& evaluation : evaluations) {
-      ++result_.evaluations;
       alternatives_.add(evaluation);
-      if (better(evaluation, result_.best)) {
+      if (++result_.evaluations == 1 || better(evaluation, result_.best)) {
         result_.best = evaluation;
         if (evaluation.feasible()) {
           result_.improvements.push_back({result_.evaluations, evaluation.simulation.iteration});
@@ -236,6 +278,7 @@ class Search {
       }
       known_rounds = 0;
       const std::vector<Evaluation> evaluations = judge_new(round);
+      if (evaluations.empty() && !in_time(round)) return;
       if (evaluations.empty()) continue;
       const Evaluation& next = *std::min_element(evaluations.begin(), evaluations.end(), better);
       if (better(next, current) || accepts(current, next)) current = next;
@@ -274,6 +317,7 @@ class Search {
   std::unordered_set<std::uint64_t> seen_;  // fingerprints of what was judged
   Alternatives alternatives_;
   SearchResult result_;
+  std::optional<Seconds> chosen_unjudged_;  // when
   int rounds_since_best_ = 0;
 };
 
