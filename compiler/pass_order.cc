@@ -56,7 +56,8 @@ class PipelineBuilder {
         placement_(placement),
         stages_(stage_count(strategy)),
         loads_(at(stages_)),
-        state_(at(placement.seats())) {}
+        state_(at(placement.seats())),
+        passing_(at(placement.seats())) {}
 
   Pipeline build() {
     add_ops();
@@ -97,6 +98,14 @@ class PipelineBuilder {
                           : op.kind == OpKind::kInputGradient ? load.input_gradient
                                                               : load.weight_gradient;
         seconds += cost.time.value;
+        std::int64_t passing = cost.workspace.value;
+        for (TensorId output : op.outputs) {
+          if (output != kNone && op.kind != OpKind::kWeightGradient) {
+            passing += tables_.bytes(output, replica.samples());
+          }
+        }
+        std::int64_t& most = passing_[at(placement_.seat(replica.device))];
+        most = std::max(most, passing);
         if (op.kind != OpKind::kForward) continue;
         if (runs_again(tables_, strategy_, id)) {
           load.input_gradient += cost.time.value;
@@ -130,7 +139,8 @@ class PipelineBuilder {
 
   Bytes free_on(DeviceIndex device) const {
     const Bytes usable = tables_.cluster.devices[at(device)].usable();
-    return std::max(Bytes(0), usable - tables_.costs.context(device) - Bytes(state_[at(placement_.seat(device))]));
+    const std::size_t seat = at(placement_.seat(device));
+    return std::max(Bytes(0), usable - tables_.costs.context(device) - Bytes(state_[seat] + passing_[seat]));
   }
 
   // Stages that feed each other, and the time that the largest part of what passes takes.
@@ -171,6 +181,7 @@ class PipelineBuilder {
   std::int32_t stages_;
   std::vector<std::map<DeviceIndex, Load>> loads_;  // by stage
   std::vector<std::int64_t> state_;                 // bytes, by seat
+  std::vector<std::int64_t> passing_;  // ... the most that an op makes and needs while it runs, but what is state
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "imports/layers.h"
+#include "strategy/evaluate.h"
 
 namespace motley {
 namespace {
@@ -57,6 +58,30 @@ TEST_F(ProfileCostsTest, ATimeNeverFallsWithMoreSamples) {
   EXPECT_EQ(of(given, "a", 1).time, Seconds(3));
   EXPECT_EQ(of(given, "a", 2).time, Seconds(3));
   EXPECT_EQ(of(given, "a", 4).time, Seconds(6));
+}
+
+// Two stages, between which a message of 4 B takes 1 s: with three micro-batches ahead the first would wait less. They
+// are 2 MB each, and of 8 MB there is room for two, beside the 3 MB that an op needs while it runs.
+TEST(ProfiledPipelineTest, GoesNoDeeperThanWorkspacesAllow) {
+  const Graph graph = graph_of_layers("model", {{"a", {}, Bytes(4), Bytes(4), 0}, {"b", {0}, Bytes(4), Bytes(4), 0}});
+  LayerCost layer;
+  layer.times = {{1, Seconds(1), Seconds(2), Seconds(0)}};
+  layer.memory = {.kept = Bytes(2'000'000), .workspace = Bytes(3'000'000)};
+  ImportedDevice device;
+  device.layers = {layer, layer};
+  const Cluster cluster = parse_cluster(
+      "nodes: [{name: n, devices: {kind: x, count: 2, memory: 8MB}, peer: {bandwidth: 4B/s, latency: 0s}}]", "cluster",
+      nullptr);
+  const ProfileCosts costs(graph, {device}, {0, 0});
+  Strategy strategy;
+  strategy.micro_batches = 8;
+  GroupDecision first, second;
+  first.shares = {{0, 1.0}};
+  second.shares = {{1, 1.0}};
+  second.stage = 1;
+  strategy.groups = {first, second};
+  const Evaluation evaluation = Evaluator(graph, cluster, costs, 8).evaluate(strategy);
+  EXPECT_TRUE(evaluation.feasible()) << testing::PrintToString(evaluation.reasons());
 }
 
 }  // namespace
