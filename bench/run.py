@@ -14,7 +14,7 @@ BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "simulator": (simulator.run, "the simulator's speed: compiled deployments, flows, growth to 10 million tasks"),
     "demo": (demo.run, "three unequal devices: every strategy, predicted against measured"),
     "memory": (memory.run, "every worker's memory, predicted against measured"),
-    "validate": (validate.run, "others' measured plans on GPUs: time and memory, predicted against measured"),
+    "validate": (validate.run, "others' measured plans, predicted; and plans for their profiles, beside their own"),
     "strategy": (strategy.run, "what a search finds on unlike clusters, against every fixed strategy and the bound"),
     "strategy-box": (strategy_box.run, "five plans on a cluster in a box, measured against every fixed strategy"),
     "papers": (papers.run, "what papers claim of pipeline schedules, and what the simulator says"),
