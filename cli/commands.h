@@ -14,6 +14,7 @@ void add_simulate_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_what_if_command(CLI::App& app);
 void add_validate_command(CLI::App& app);
+void add_train_policy_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_status_command(CLI::App& app);
 

@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   motley::add_explain_command(app);
   motley::add_what_if_command(app);
   motley::add_validate_command(app);
+  motley::add_train_policy_command(app);
   motley::add_run_command(app);
   motley::add_status_command(app);
   try {

@@ -17,6 +17,7 @@
 #include "profiler/catalogue.h"
 #include "profiler/profile_message.h"
 #include "strategy/baselines.h"
+#include "strategy/policy/load.h"
 #include "strategy/search/exact.h"
 
 namespace motley {
@@ -115,7 +116,18 @@ void add_search_options(CLI::App& command, PlanningOptions& options) {
   command.add_option("--budget", options.budget, "seconds that the search may take")
       ->check(at_least(0))
       ->capture_default_str();
+  command
+      .add_option("--evaluations", options.evaluations,
+                  "strategies that the search may judge; the same number and seed give the same plan, if the budget "
+                  "is large enough; 0: any number")
+      ->check(at_least(0))
+      ->capture_default_str();
   command.add_option("--seed", options.seed, "of the search")->check(at_least(0))->capture_default_str();
+  command
+      .add_option("--policy", options.policy,
+                  "weights of the policy that guides the search (docs/policy.md), or none; without it, those that come "
+                  "with motley")
+      ->check(CLI::ExistingFile | CLI::IsMember({"none"}));
 }
 
 std::string default_profile_store() {
@@ -251,7 +263,15 @@ Planned make_plan(const PlanningOptions& options, bool all_baselines) {
   const Interrupt interrupt;
   SearchOptions search;
   search.all_baselines = all_baselines;
+  if (options.evaluations > 0) search.evaluations = options.evaluations;
   search.seed = options.seed;
+  std::unique_ptr<Prior> prior;
+  if (options.policy.empty()) {
+    if (options.budget > 0) prior = load_shipped_policy();
+  } else if (options.policy != "none") {
+    prior = load_policy(options.policy);
+  }
+  search.prior = prior.get();
   search.stop = interrupt.token();
   if (::isatty(STDERR_FILENO) != 0) {
     search.progress = [&search](const SearchProgress& progress) {

@@ -4,6 +4,7 @@
 #include "compiler/serialize.h"
 #include "coordinator/worker_group.h"
 #include "strategy/planner.h"
+#include "strategy/policy/load.h"
 
 namespace motley {
 namespace {
@@ -59,6 +60,8 @@ Evaluation searched(const JobContext& context, const Cluster& cluster, const Cos
   options.time = context.spec.has_search_seconds() ? Seconds{context.spec.search_seconds()} : kSearch;
   options.seed = context.spec.seed() + 1;
   options.stop = context.stop;
+  const std::unique_ptr<Prior> prior = load_shipped_policy();
+  options.prior = prior.get();
   Seconds told{};
   options.progress = [&](const SearchProgress& progress) {
     if (progress.elapsed - told < Seconds{0.5}) return;
