@@ -5,7 +5,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import demo, memory, papers, pipeline, predictions, simulator, strategy, strategy_box, validate, worker
+from bench import (
+    demo,
+    memory,
+    papers,
+    pipeline,
+    policy,
+    predictions,
+    simulator,
+    strategy,
+    strategy_box,
+    validate,
+    worker,
+)
 from bench.harness import ROOT, Parts, Report, Unfinished, page
 
 BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
@@ -17,6 +29,7 @@ BENCHMARKS: dict[str, tuple[Callable[[bool], Report], str]] = {
     "validate": (validate.run, "others' measured plans, predicted; and plans for their profiles, beside their own"),
     "strategy": (strategy.run, "what a search finds on unlike clusters, against every fixed strategy and the bound"),
     "strategy-box": (strategy_box.run, "five plans on a cluster in a box, measured against every fixed strategy"),
+    "policy": (policy.run, "the learned policy: its proposals, and searches with it, with random weights and without"),
     "papers": (papers.run, "what papers claim of pipeline schedules, and what the simulator says"),
     "pipeline": (pipeline.run, "a model that no host holds alone: the planned pipeline against even stages"),
 }
@@ -24,6 +37,7 @@ IN_PARTS: dict[str, Callable[[bool, Parts], Report]] = {
     "box": predictions.run,
     "memory": memory.run,
     "strategy": strategy.run,
+    "policy": policy.run,
     "strategy-box": strategy_box.run,
 }
 
