@@ -47,6 +47,8 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
     if (known.device() != options.fingerprint.device() || known.software() != options.fingerprint.software()) continue;
     for (const std::int64_t batch : known.batches()) options.known.emplace(known.signature(), batch);
   }
+  SteadyPace pace(name, options.fingerprint.threads);
+  options.pace = &pace;
   const auto tell = [&](const Profile& profile) {
     proto::WorkerEvent event;
     *event.mutable_profile() = to_message(profile);
@@ -66,10 +68,11 @@ void run_profiling(const proto::DeviceDescription& device, const proto::ProfileT
   // Afterwards, since the ops' libraries are then in memory, as they are in a process that trains.
   Profile device_costs;
   device_costs.fingerprint = options.fingerprint;
-  device_costs.device = measure_device(name, options.fingerprint, options.emulated_speed);
+  device_costs.device = measure_device(name, options.fingerprint, options.emulated_speed, pace);
   if (const std::optional<double> share = granted_share_of(device)) {
     const Graph none;
-    device_costs.device->dispatch = dispatch_time(*Executor::open(name, none), *share);
+    device_costs.device->dispatch =
+        dispatch_time(*Executor::open(name, none), *share) * (pace.usual().pass / pace.now().pass);
   }
   tell(device_costs);
 }

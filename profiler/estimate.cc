@@ -70,6 +70,8 @@ Seconds roofline(const Graph& graph, OpId id, const DeviceKind& kind, std::int64
   return kind.launch * launches + std::max(arithmetic, traffic);
 }
 
+bool is_product(const Graph& graph, OpId op) { return is_product(work_of(graph, graph.ops[op])); }
+
 OpFamily family_of(const Graph& graph, OpId id) {
   const Op& op = graph.ops[id];
   constexpr OpFamily kKinds = 8;

@@ -26,6 +26,9 @@ inline constexpr double kRamp = 0.5;  // in launches
 
 Seconds roofline(const Graph& graph, OpId op, const DeviceKind& kind, std::int64_t batch);
 
+// Whether its work is matrix products, convolutions, attention or recurrent cells, or their gradients.
+bool is_product(const Graph& graph, OpId op);
+
 // Ops whose estimates are wrong in the same way: by the kind of work and the direction.
 using OpFamily = std::int32_t;
 OpFamily family_of(const Graph& graph, OpId op);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/statistics.h"
 #include "profiler/curve.h"
+#include "profiler/estimate.h"
 #include "profiler/measure_plan.h"
 #include "profiler/signature.h"
 #include "profiler/synthetic.h"
@@ -34,7 +35,7 @@ std::size_t repeats_for(Seconds time) {
 }
 
 struct Samples {
-  std::vector<double> seconds;  // of the passes after the first
+  std::vector<double> seconds;  // of the passes after the first, over SteadyPace::now()
   double first = 0;             // of the warm-up pass
   OpMemory memory;
 };
@@ -302,9 +303,10 @@ class Measurement {
       if (op.kind == OpKind::kGradientSum && inputs[0] != nullptr) inputs[0] = executor_->scale(inputs[0], 1.0);
       // An accelerator is busy with the one before while the next one is launched, as in a real iteration.
       if (accelerator_ && op.kind == OpKind::kForward && !first) executor_->run(id, batch, inputs);
+      const double slower = options_.pace == nullptr ? 1 : factor(id, options_.pace->now());
       stopwatch_->start();
       const std::vector<TensorHandle> outputs = executor_->run(id, batch, std::move(inputs));
-      const double seconds = std::max(stopwatch_->stop().value - overhead_, 0.0);
+      const double seconds = std::max(stopwatch_->stop().value - overhead_, 0.0) / slower;
       Samples& samples = samples_[signatures_.of_op[id]];
       if (first) {
         samples.first = std::max(seconds, 1e-9);
@@ -317,6 +319,8 @@ class Measurement {
       }
     }
   }
+
+  double factor(OpId op, const Slowdown& slower) const { return is_product(graph_, op) ? slower.product : slower.pass; }
 
   Profile collected(std::int64_t batch) {
     Profile piece;
@@ -332,8 +336,9 @@ class Measurement {
       const double middle = median(samples.seconds);
       point.repeats = static_cast<std::int32_t>(samples.seconds.size());
       for (double& seconds : samples.seconds) seconds = std::abs(seconds - middle);
-      point.time = Seconds(middle / options_.emulated_speed);
-      point.spread = Seconds(median(samples.seconds) / options_.emulated_speed);
+      const double usual = options_.pace == nullptr ? 1 : factor(op, options_.pace->usual());
+      point.time = Seconds(middle * usual / options_.emulated_speed);
+      point.spread = Seconds(median(samples.seconds) * usual / options_.emulated_speed);
       if (graph_.ops[op].kind == OpKind::kForward) point.kept = samples.memory.kept;
       point.workspace = samples.memory.workspace;
       curves_[i].push_back(point);

@@ -10,6 +10,8 @@
 // why). The first run of each warms up and tells memory, the next ones, with that memory at hand as in all iterations
 // but the first, give the times: one at once, more in further passes as the budget allows.
 //
+// Of a device whose pace is watched (MeasureOptions::pace) all times are told at its usual one.
+//
 // The budget is for everything, larger batches getting more of it. An op whose repeats would not fit, judged by the
 // smaller batches, is left out at a batch size, and so are all once no more than the budget would go by for a single
 // run of each; curves then go on from there.
@@ -23,6 +25,7 @@
 
 #include "graph/graph.h"
 #include "profiler/profile.h"
+#include "profiler/steady_pace.h"
 #include "runtime/host_tensor.h"
 #include "runtime/link_probe.h"
 
@@ -48,6 +51,7 @@ struct MeasureOptions {
   std::set<std::pair<std::string, std::int64_t>> known;  // signature hash and batch: not measured
   // Genuine data for a Graph::inputs of so many samples; empty result or function: synthetic_value.
   std::function<std::optional<HostTensor>(TensorId, std::int64_t batch)> input;
+  SteadyPace* pace = nullptr;                            // of the device
   std::function<void(const MeasureProgress&)> progress;  // now and then, from the calling thread; may throw to stop
   std::function<void(const Profile&)> found;             // after each batch size, what it gave
 };
@@ -61,7 +65,8 @@ Profile measure(const Graph& graph, const std::string& device, const MeasureOpti
 
 // Of a device as a whole: slices and sums, and the context: what is resident of this process without cached blocks, so
 // call it after measure, when the libraries of the ops are. For an accelerator the context is the catalogue's.
-DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed);
+DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed,
+                           SteadyPace& pace);
 
 // Of messages of this rank, from what a probe found of its links. Only on a CPU, `threads` of which compute at an
 // emulated speed, do they slow compute: where no core is left for them, as in a control group's quota.

@@ -19,16 +19,17 @@ namespace {
 constexpr int kRepeats = 15;
 
 // A pass over `floats` numbers into new memory.
-double pass_seconds(Executor& executor, Stopwatch& stopwatch, std::int64_t floats) {
+double pass_seconds(Executor& executor, Stopwatch& stopwatch, SteadyPace& pace, std::int64_t floats) {
   const HostTensor host = make_host_tensor(DType::kFloat32, {floats});
   const TensorHandle tensor = executor.from_host(host.view());
   std::vector<double> seconds;
   for (int i = 0; i < kRepeats; ++i) {
+    const double slower = pace.now().pass;
     stopwatch.start();
     executor.scale(tensor, 0.5);
-    seconds.push_back(stopwatch.stop().value);
+    seconds.push_back(stopwatch.stop().value / slower);
   }
-  return median(seconds);
+  return median(seconds) * pace.usual().pass;
 }
 
 std::string processor_name() {
@@ -51,7 +52,8 @@ double lost_share(int threads, double emulated_speed) {
 
 }  // namespace
 
-DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed) {
+DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerprint, double emulated_speed,
+                           SteadyPace& pace) {
   const Graph none;
   const std::unique_ptr<Executor> executor = Executor::open(device, none, {fingerprint.threads, 0});
   const std::unique_ptr<Stopwatch> stopwatch = Stopwatch::make(*executor, fingerprint.threads);
@@ -59,8 +61,8 @@ DeviceCosts measure_device(const std::string& device, const Fingerprint& fingerp
   DeviceCosts costs;
   constexpr std::int64_t kSmall = 256;
   constexpr std::int64_t kLarge = std::int64_t{4} << 20;
-  const double small = pass_seconds(*executor, *stopwatch, kSmall);
-  const double large = pass_seconds(*executor, *stopwatch, kLarge);
+  const double small = pass_seconds(*executor, *stopwatch, pace, kSmall);
+  const double large = pass_seconds(*executor, *stopwatch, pace, kLarge);
   constexpr double kFloat = 4;
   costs.pass = Seconds(small / emulated_speed);
   costs.pass_rate = BytesPerSecond(kFloat * (kLarge - kSmall) / std::max(large - small, 1e-9) * emulated_speed);

@@ -55,6 +55,24 @@ TEST_F(MeasureTest, FindsEachSignatureAtEachBatch) {
   }
 }
 
+TEST_F(MeasureTest, TimesAreToldAtTheUsualPace) {
+  // It was a million times as fast when it was first looked at and has been as now ever since, so the times are as they
+  // are.
+  int looks = 0;
+  SteadyPace pace([&] {
+    return looks++ == 0 ? Pace{Seconds(1e-9), Seconds(1e-9)} : Pace{Seconds(1e-3), Seconds(1e-3)};
+  });
+  const Profile plain = measure(graph_, "cpu", options_);
+  options_.pace = &pace;
+  const Profile paced = measure(graph_, "cpu", options_);
+  ASSERT_EQ(paced.ops.size(), plain.ops.size());
+  for (std::size_t i = 0; i < plain.ops.size(); ++i) {
+    const double ratio = paced.ops[i].points[0].time / plain.ops[i].points[0].time;
+    EXPECT_GT(ratio, 1e-3) << plain.ops[i].text;
+    EXPECT_LT(ratio, 1e3) << plain.ops[i].text;
+  }
+}
+
 TEST_F(MeasureTest, DoesNotMeasureWhatIsKnown) {
   for (const Signature& signature : signatures_of(graph_).distinct) {
     if (signature.text.starts_with("forward aten::mm")) continue;
@@ -126,7 +144,8 @@ TEST_F(MeasureTest, ProgressMayStopIt) {
 }
 
 TEST(MeasureDevice, FindsPositiveFigures) {
-  const DeviceCosts costs = measure_device("cpu", cpu_fingerprint(1), 1.0);
+  SteadyPace pace("cpu", 1);
+  const DeviceCosts costs = measure_device("cpu", cpu_fingerprint(1), 1.0, pace);
   EXPECT_GT(costs.pass.value, 0);
   EXPECT_GT(costs.pass_rate.value, 0);
   EXPECT_GT(costs.context.value, 0);
