@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 from bench.harness import BIN, ROOT, Figure, Parts, Report, table
-from bench.strategy import CLUSTERS, MODELS, SIZES, exported
+from bench.strategy import CLUSTERS, MODELS, SIZES, model_arguments
 
 WEIGHTS = ROOT / "strategy" / "policy" / "weights.safetensors"
 CASES = [
@@ -40,7 +40,7 @@ def bench(evaluations: int, *what: str) -> list[Found]:
 def on_model(model: str, cluster: str, size: int, evaluations: int) -> list[Found]:
     batch = MODELS[model].batches[size] * CLUSTERS[cluster]
     file = ROOT / "examples" / "clusters" / f"{cluster}.yaml"
-    return bench(evaluations, "model", str(exported(model)), str(file), "--batch", str(batch))
+    return bench(evaluations, "model", str(model_arguments(model)[0]), str(file), "--batch", str(batch))
 
 
 def gap(found: Found, proposals: str) -> float | None:
