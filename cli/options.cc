@@ -128,6 +128,13 @@ void add_search_options(CLI::App& command, PlanningOptions& options) {
                   "weights of the policy that guides the search (docs/policy.md), or none; without it, those that come "
                   "with motley")
       ->check(CLI::ExistingFile | CLI::IsMember({"none"}));
+  command
+      .add_option("--pin", options.pins,
+                  "what runs where: GROUPS=WHERE,... with the name of an op group or module, or a pattern of such, and "
+                  "devices or nodes; once for each (docs/plan.md)")
+      ->allow_extra_args(false);
+  command.add_option("--without", options.without, "a device or node that shall not be used; once for each")
+      ->allow_extra_args(false);
 }
 
 std::string default_profile_store() {
@@ -286,6 +293,8 @@ Planned make_plan(const PlanningOptions& options, bool all_baselines) {
   for (std::size_t i = 0; i < benches.size(); ++i) {
     Workbench& bench = *benches[i];
     if (options.exact) check_exact(bench.graph, bench.cluster);
+    const Pins pins(bench.graph, bench.cluster, options.pins, options.without);
+    search.pins = &pins;
     search.time = (Seconds(options.budget) - best.elapsed) / static_cast<double>(benches.size() - i);
     Plan plan = motley::plan(bench.graph, bench.cluster, *bench.costs, options.batch, search);
     best.elapsed += plan.elapsed;

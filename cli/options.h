@@ -51,13 +51,14 @@ struct PlanningOptions {
   double budget = 10;             // seconds of search
   std::int64_t evaluations = 0;   // strategies that it may judge; 0: as many as the budget allows
   std::uint64_t seed = 0;
-  bool exact = false;  // whether the case must be small enough for exact_optimum()
-  std::string policy;  // its weights; empty: those that come with motley; "none"
+  std::vector<std::string> pins, without;  // strategy/pins.h
+  bool exact = false;                      // whether the case must be small enough for exact_optimum()
+  std::string policy;                      // its weights; empty: those that come with motley; "none"
 };
 // add_model_options, add_profiled_options, --batch, --cluster, --coordinator, --gpus, --profiled-on, --profiles,
 // --headroom.
 void add_planning_options(CLI::App& command, PlanningOptions& options);
-// --budget, --evaluations, --seed and --policy of the search.
+// --budget, --evaluations, --seed, --policy, --pin and --without of the search.
 void add_search_options(CLI::App& command, PlanningOptions& options);
 
 // What planning commands work on.

@@ -40,7 +40,8 @@ void add_plan_command(CLI::App& app) {
     std::optional<ExactResult> exact;
     if (options->exact) {
       const Interrupt interrupt;
-      exact = exact_optimum(*bench->evaluator, {Seconds(options->budget), interrupt.token()});
+      const Pins pins(bench->graph, bench->cluster, options->pins, options->without);
+      exact = exact_optimum(*bench->evaluator, {Seconds(options->budget), interrupt.token(), &pins});
       if (better(exact->best, plan.chosen)) plan.chosen = exact->best;
     }
     if (!options->output.empty() && plan.feasible()) {

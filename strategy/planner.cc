@@ -11,11 +11,12 @@ namespace {
 
 // The largest batch below that of `evaluator` at which a baseline is feasible, by halving; smaller batches need less
 // memory, so what lies between needs no look.
-std::vector<std::string> smaller_batch(const Evaluator& evaluator) {
+std::vector<std::string> smaller_batch(const Evaluator& evaluator, const Pins& pins) {
   const auto fitting = [&](std::int64_t batch) -> std::string {
     const Evaluator smaller(evaluator.graph(), evaluator.cluster(), evaluator.costs(), batch);
     for (const std::string& name : strategy_names(evaluator.cluster())) {
-      if (smaller.evaluate_baseline(name).feasible()) return name;
+      const Strategy fixed = baseline(name, smaller.graph(), smaller.cluster(), smaller.costs(), batch);
+      if (pins.obeyed_by(fixed) && smaller.evaluate(fixed).feasible()) return name;
     }
     return "";
   };
@@ -31,10 +32,10 @@ std::vector<std::string> smaller_batch(const Evaluator& evaluator) {
   return {"a batch of " + std::to_string(low) + " fits (" + name + ")"};
 }
 
-std::vector<std::string> nearest_changes(const Evaluator& evaluator, const Evaluation& nearest,
-                                         const LowerBound& bound) {
+std::vector<std::string> nearest_changes(const Evaluator& evaluator, const Evaluation& nearest, const LowerBound& bound,
+                                         const Pins& pins) {
   std::vector<std::string> changes;
-  if (!bound.never_fits) changes = smaller_batch(evaluator);
+  if (!bound.never_fits) changes = smaller_batch(evaluator, pins);
   std::string more;
   for (const DeviceMemory& memory : nearest.simulation.memory) {
     if (memory.fits()) continue;
@@ -93,7 +94,8 @@ Plan plan(const Graph& graph, const Cluster& cluster, const CostModel& costs, st
   if (!plan.feasible()) {
     plan.reasons = plan.chosen.reasons();
     if (plan.bound.never_fits) plan.reasons.push_back(*plan.bound.never_fits);
-    plan.changes = nearest_changes(evaluator, plan.chosen, plan.bound);
+    plan.changes =
+        nearest_changes(evaluator, plan.chosen, plan.bound, options.pins != nullptr ? *options.pins : Pins());
   }
   return plan;
 }

@@ -166,6 +166,9 @@ class Exact {
         if (cluster.bandwidth(a, c) != cluster.bandwidth(b, c)) return false;
         if (cluster.route(a, c).size() != cluster.route(b, c).size()) return false;
       }
+      for (GroupId g = 0; options_.pins != nullptr && g < static_cast<GroupId>(graph_.groups.size()); ++g) {
+        if (options_.pins->may(g, a) != options_.pins->may(g, b)) return false;
+      }
       return rates_[at(a)] == rates_[at(b)];
     };
     std::vector<std::int32_t> blocks;
@@ -190,6 +193,11 @@ class Exact {
     return true;
   }
 
+  bool may(GroupId group, const Choice& choice) const {
+    const auto allowed = [&](const Share& share) { return options_.pins->may(group, share.device); };
+    return options_.pins == nullptr || std::ranges::all_of(choice.decision.shares, allowed);
+  }
+
   std::vector<std::int32_t> told_apart(const Choice& choice, const std::vector<std::int32_t>& blocks) const {
     std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> numbers;
     std::vector<std::int32_t> result;
@@ -202,6 +210,7 @@ class Exact {
   }
 
   void judge(Strategy strategy) {
+    if (options_.pins != nullptr && !options_.pins->obeyed_by(strategy)) return;
     strategy.name = "exact";
     Evaluation evaluation = evaluator_.evaluate(in_samples(strategy, batch_));
     ++result_.evaluations;
@@ -222,13 +231,14 @@ class Exact {
     const std::size_t group = at(order_[depth]);
     std::vector<std::pair<double, const Choice*>> open;
     for (const Choice& choice : choices_) {
-      if (!in_order(choice, blocks)) continue;
+      if (!in_order(choice, blocks) || !may(order_[depth], choice)) continue;
       decided_[group] = &choice;
       open.emplace_back(at_least(), &choice);
     }
     std::ranges::stable_sort(open, {}, [](const auto& branch) { return branch.first; });
     for (const auto& [seconds, choice] : open) {
-      if (result_.best.feasible() && seconds >= result_.best.simulation.iteration.value) break;
+      if (result_.evaluations > 0 && result_.best.feasible() && seconds >= result_.best.simulation.iteration.value)
+        break;
       decided_[group] = choice;
       descend(depth + 1, told_apart(*choice, blocks));
     }

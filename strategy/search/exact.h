@@ -21,14 +21,16 @@
 #include <stop_token>
 
 #include "strategy/evaluate.h"
+#include "strategy/pins.h"
 
 namespace motley {
 
 inline constexpr std::size_t kExactGroups = 10, kExactDevices = 4;
 
 struct ExactOptions {
-  Seconds time{60};      // after which it ends without a proof
-  std::stop_token stop;  // likewise
+  Seconds time{60};            // after which it ends without a proof
+  std::stop_token stop;        // likewise
+  const Pins* pins = nullptr;  // what does not obey them is outside the space
 };
 
 struct ExactResult {

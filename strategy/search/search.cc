@@ -52,6 +52,7 @@ class Search {
   Search(const Evaluator& evaluator, const SearchOptions& options)
       : evaluator_(evaluator),
         options_(options),
+        pins_(options.pins != nullptr ? *options.pins : Pins()),
         threads_(thread_count(options.threads)),
         work_(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), evaluator.batch())),
         moves_(evaluator, work_),
@@ -108,12 +109,22 @@ class Search {
   void judge_baselines() {
     std::vector<Strategy> strategies;
     for (const std::string& name : strategy_names(evaluator_.cluster())) {
-      strategies.push_back(
-          baseline(name, evaluator_.graph(), evaluator_.cluster(), evaluator_.costs(), evaluator_.batch()));
+      Strategy one = baseline(name, evaluator_.graph(), evaluator_.cluster(), evaluator_.costs(), evaluator_.batch());
+      if (!pins_.obeyed_by(one)) continue;
+      strategies.push_back(std::move(one));
       seen_.insert(fingerprint(in_samples(strategies.back(), evaluator_.batch())));
     }
     result_.baselines = evaluate_all(evaluator_, strategies, threads_, {});
     count(result_.baselines);
+    if (judged()) return;
+    // What the pins leave of even data parallelism.
+    count({evaluator_.evaluate(
+        obeying(baseline("ev-ar", evaluator_.graph(), evaluator_.cluster(), evaluator_.costs(), evaluator_.batch())))});
+  }
+
+  Strategy obeying(const Strategy& strategy) const {
+    if (pins_.obeyed_by(strategy)) return strategy;
+    return in_samples(pins_.obeying(strategy, evaluator_.batch()), evaluator_.batch());
   }
 
   bool judged() const { return result_.evaluations > 0; }
@@ -121,7 +132,8 @@ class Search {
   // In the order of their estimates, until one is feasible. Where the time is too short for a simulation, that is the
   // choice, and the simulation only tells what it will take.
   void judge_first(const std::vector<Strategy>& pipelines) {
-    for (const Strategy& pipeline : pipelines) {
+    for (const Strategy& start : pipelines) {
+      const Strategy pipeline = obeying(start);
       if (judged() && result_.best.feasible()) break;
       if (elapsed() + simulation_time(pipeline) >= options_.time) chosen_unjudged_ = elapsed();
       seen_.insert(fingerprint(pipeline));
@@ -169,8 +181,9 @@ class Search {
       count(evaluations);
       std::move(evaluations.begin(), evaluations.end(), std::back_inserter(all));
     };
-    for (const Strategy& strategy : strategies) {
+    for (const Strategy& start : strategies) {
       if (over()) break;
+      const Strategy strategy = obeying(start);
       if (!quick(strategy) || !seen_.insert(fingerprint(strategy)).second) continue;
       round.push_back(strategy);
       round.back().name = "search";
@@ -242,7 +255,7 @@ class Search {
     std::vector<Strategy> round;
     std::unordered_set<std::uint64_t> drawn;
     for (int draw = 0; draw < kDraws && round.size() < kRound; ++draw) {
-      Strategy strategy = guide_ && random_() % kGuided == 0 ? guided(from) : moves_.propose(from, random_);
+      Strategy strategy = obeying(guide_ && random_() % kGuided == 0 ? guided(from) : moves_.propose(from, random_));
       const std::uint64_t print = fingerprint(strategy);
       if (!quick(strategy)) continue;
       if (!seen_.contains(print) && drawn.insert(print).second) round.push_back(std::move(strategy));
@@ -272,7 +285,7 @@ class Search {
       std::vector<Strategy> round = proposals(current);
       if (round.empty()) {  // the neighbourhood is known: walk on over known ground, or end when there is no other
         if (++known_rounds > kPatience) return;
-        current = evaluator_.evaluate(moves_.propose(current, random_));
+        current = evaluator_.evaluate(obeying(moves_.propose(current, random_)));
         ++result_.evaluations;
         continue;
       }
@@ -308,6 +321,7 @@ class Search {
 
   const Evaluator& evaluator_;
   const SearchOptions& options_;
+  const Pins pins_;
   const int threads_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   const std::vector<GroupWork> work_;

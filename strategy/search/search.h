@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "strategy/evaluate.h"
+#include "strategy/pins.h"
 
 namespace motley {
 
@@ -44,8 +45,9 @@ struct SearchOptions {
   Seconds bound;
   const Prior* prior = nullptr;  // proposes starts and changes; null: none
   std::uint64_t seed = 1;
-  int threads = 0;                                      // 0: one per core
-  std::stop_token stop;                                 // ends the search with the best so far
+  int threads = 0;             // 0: one per core
+  const Pins* pins = nullptr;  // that every strategy obeys, fixed ones too; fixed ones that do not are left out
+  std::stop_token stop;        // ends the search with the best so far
   std::function<void(const SearchProgress&)> progress;  // after each round, on the caller's thread
 };
 
