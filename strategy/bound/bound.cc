@@ -173,16 +173,20 @@ class Program {
     double some_rounds_ago = 0;
     for (int round = 0;; ++round) {
       if (!program_.solve()) {
-        bound.never_fits =
-            "no placement of the op groups keeps their parameters, optimizer states and buffers within "
-            "the devices' memories: add memory, or choose an optimizer with fewer states";
+        // More rows break no placement: where there was one, the solver failed, and the last bound holds.
+        if (round == 0) {
+          bound.never_fits =
+              "no placement of the op groups keeps their parameters, optimizer states and buffers within "
+              "the devices' memories: add memory, or choose an optimizer with fewer states";
+        }
         return bound;
       }
+      certify(bound);
       for (std::size_t g = 0; g < graph_.groups.size(); ++g) {
         for (std::size_t c = 0; c < classes_.size(); ++c) x_(g, c) = program_.value(x(g, c));
       }
       if (round % kSome == kSome - 1) {
-        if (program_.value(0) <= some_rounds_ago * (1 + kGained)) break;
+        if (program_.value(0) <= some_rounds_ago * (1 + kGained)) return bound;
         some_rounds_ago = program_.value(0);
       }
       const std::size_t before = rows_.size();
@@ -191,10 +195,8 @@ class Program {
         add_traffic(region, true);
         add_traffic(region, false);
       }
-      if (rows_.size() == before) break;
+      if (rows_.size() == before) return bound;
     }
-    certify(bound);
-    return bound;
   }
 
  private:
@@ -429,7 +431,9 @@ class Program {
         sum += least;
       }
     }
-    bound.time = Seconds(std::max(0.0, sum) * scale_);
+    if (sum * scale_ <= bound.time.value) return;
+    bound.time = Seconds(sum * scale_);
+    bound.parts.clear();
     for (const auto& [name, share] : shares) bound.parts.push_back({name, share});
     std::ranges::stable_sort(bound.parts, std::greater<>(), &LowerBound::Part::share);
   }

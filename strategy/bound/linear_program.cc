@@ -16,7 +16,11 @@ struct LinearProgram::Solver {
   bool loaded = false;
 };
 
-LinearProgram::LinearProgram() : solver_(std::make_unique<Solver>()) { solver_->clp.setLogLevel(0); }
+LinearProgram::LinearProgram() : solver_(std::make_unique<Solver>()) {
+  solver_->clp.setLogLevel(0);
+  // The optimum of a program that Clp has scaled may have multipliers that are wrong for the program as it is.
+  solver_->clp.scaling(0);
+}
 LinearProgram::~LinearProgram() = default;
 
 int LinearProgram::add_column(double cost, double lower, double upper) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // A linear program, solved by COIN-OR's Clp (https://github.com/coin-or/Clp): minimise cost * x subject to
-// lower <= row * x <= upper for each row and lower <= x <= upper for each column.
+// lower <= row * x <= upper for each row and lower <= x <= upper for each column. Factors should not be far from 1.
 
 #include <limits>
 #include <memory>

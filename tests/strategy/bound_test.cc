@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+
 #include "compiler/schedule/schedule.h"
 #include "strategy/baselines.h"
 #include "strategy/bound/linear_program.h"
@@ -66,6 +69,18 @@ class BoundTest : public ::testing::Test {
 TEST_F(BoundTest, WorkOnProportionalDevicesIsTheIdeal) {
   const Setting setting({.layers = 6}, {1, 0.5, 0.25}, BytesPerSecond(1e9), 28);
   EXPECT_NEAR(bound(setting).seconds().value, setting.seconds_on_one() / 1.75, 1e-9);
+}
+
+// Costs are proportional, so work alone takes what one takes over the sum of speeds; links and paths can only add to
+// it.
+TEST_F(BoundTest, RowsOnlyRaiseIt) {
+  for (const int layers : {12, 60}) {
+    for (const double rate : {1e4, 1e5, 1e6, 1e7}) {
+      const Setting setting({.layers = layers}, {1, 1, 0.6, 0.6, 0.3, 0.3}, BytesPerSecond(rate), 60);
+      SCOPED_TRACE(std::to_string(layers) + " layers, " + std::to_string(rate) + " B/s");
+      EXPECT_GE(bound(setting).seconds().value, setting.seconds_on_one() / 3.8 * (1 - 1e-6));
+    }
+  }
 }
 
 // Each device's part of the bound is its part of the speed: 4, 2 and 1 of 7.
@@ -215,6 +230,40 @@ TEST(LinearProgramTest, SolvesATextbooksProgram) {
   EXPECT_NEAR(program.dual(third), -1, 1e-9);
   at_most({{x, -1}, {y, -1}}, -100);
   EXPECT_FALSE(program.solve());
+}
+
+// The time T that the slowest of three machines needs for the parts x[g, c] of jobs that sum to 1, and rows added in
+// rounds whose factors lie far apart. T is above 0, so its reduced cost is 0: the multipliers of the rows that it
+// stands in sum to 1 (complementary slackness).
+TEST(LinearProgramTest, MultipliersAreThoseOfTheProgramAsItIs) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> exponent(-8, 0);
+  constexpr int kJobs = 150;
+  constexpr int kMachines = 3;
+  LinearProgram program;
+  const int time = program.add_column(1, 0, LinearProgram::kInfinity);
+  for (int i = 0; i < kJobs * kMachines; ++i) program.add_column(0, 0, 1);
+  for (int g = 0; g < kJobs; ++g) {
+    program.add_row(std::vector<Term>{{1 + 3 * g, 1}, {2 + 3 * g, 1}, {3 + 3 * g, 1}}, 1, 1);
+  }
+  std::vector<int> rows;
+  const auto add = [&](auto machine_of) {
+    std::vector<Term> terms{{time, -1}};
+    for (int g = 0; g < kJobs; ++g) {
+      const double sign = rows.size() >= kMachines && random() % 2 == 0 ? -1 : 1;
+      terms.push_back({1 + 3 * g + machine_of(g), sign * std::pow(10, exponent(random))});
+    }
+    rows.push_back(program.add_row(terms, -LinearProgram::kInfinity, 0));
+  };
+  for (int c = 0; c < kMachines; ++c) add([&](int) { return c; });
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(program.solve());
+    double sum = 0;
+    for (const int row : rows) sum -= program.dual(row);
+    EXPECT_NEAR(sum, 1, 1e-6) << "round " << round;
+    for (int i = 0; i < 6; ++i)
+      add([&](int g) { return static_cast<int>((random() + static_cast<std::uint64_t>(g)) % 3); });
+  }
 }
 
 TEST(TrafficTest, ACutIsTheNarrowestWayOut) {
