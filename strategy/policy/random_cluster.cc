@@ -47,7 +47,8 @@ Cluster random_cluster(std::uint64_t seed) {
     const std::int64_t here = std::min<std::int64_t>(most - devices, draw.of<std::int64_t>({1, 1, 2, 2, 4, 8}));
     const std::string name = "n" + std::to_string(count);
     const std::string& kind = kinds[static_cast<std::size_t>(count) % kinds.size()];
-    nodes += "  - {name: " + name + ", devices: {kind: " + kind + ", count: " + std::to_string(here) + "}}\n";
+    nodes.append("  - {name: ").append(name).append(", devices: {kind: ").append(kind);
+    nodes.append(", count: ").append(std::to_string(here)).append("}}\n");
     const double bandwidth = draw.chance(0.7) ? usual : draw.of({1.0, 5.0, 10.0, 25.0, 50.0, 100.0});
     links += link(name, zones && count % 2 == 1 ? "far" : "near", bandwidth, draw.between(5, 50));
     devices += here;

@@ -32,7 +32,7 @@ class Layers {
     call.add("bias", parameter("bias", {width}));
     Shape made = shape(from);
     made.back() = width;
-    return add(std::move(call), std::move(made));
+    return add(call, std::move(made));
   }
   TensorId convolution(TensorId from, std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
     Call call = this->call("conv2d", "aten::conv2d.default");
@@ -44,7 +44,7 @@ class Layers {
     Shape made = shape(from);
     made[1] = channels;
     for (const std::size_t dim : {2, 3}) made[dim] = (size(from, dim) + 2 * (kernel / 2) - kernel) / stride + 1;
-    return add(std::move(call), std::move(made));
+    return add(call, std::move(made));
   }
   TensorId pool(TensorId from) {
     Call call = this->call("max_pool2d", "aten::max_pool2d.default");
@@ -53,7 +53,7 @@ class Layers {
     call.arguments.push_back({"stride", std::vector<BatchExpr>{2, 2}});
     Shape made = shape(from);
     for (const std::size_t dim : {2, 3}) made[dim] = size(from, dim) / 2;
-    return add(std::move(call), std::move(made));
+    return add(call, std::move(made));
   }
   TensorId normalized(TensorId from) {
     const std::int64_t width = size(from, shape(from).size() - 1);
@@ -62,7 +62,7 @@ class Layers {
     call.arguments.push_back({"normalized_shape", std::vector<BatchExpr>{width}});
     call.add("weight", parameter("weight", {width}));
     call.add("bias", parameter("bias", {width}));
-    return add(std::move(call), shape(from));
+    return add(call, shape(from));
   }
   TensorId embedding(TensorId indices, std::int64_t rows, std::int64_t width) {
     Call call = this->call("embedding", "aten::embedding.default");
@@ -70,25 +70,25 @@ class Layers {
     call.add("indices", indices);
     Shape made = shape(indices);
     made.emplace_back(width);
-    return add(std::move(call), std::move(made));
+    return add(call, std::move(made));
   }
   TensorId attention(TensorId query, TensorId key, TensorId value) {
     Call call = this->call("attention", "aten::scaled_dot_product_attention.default");
     call.add("query", query);
     call.add("key", key);
     call.add("value", value);
-    return add(std::move(call), shape(query));
+    return add(call, shape(query));
   }
   TensorId activation(const char* name, TensorId from) {
     Call call = this->call(name, std::string("aten::") + name + ".default");
     call.add("self", from);
-    return add(std::move(call), shape(from));
+    return add(call, shape(from));
   }
   TensorId sum(TensorId a, TensorId b) {
     Call call = this->call("add", "aten::add.Tensor");
     call.add("self", a);
     call.add("other", b);
-    return add(std::move(call), shape(a));
+    return add(call, shape(a));
   }
   TensorId joined(const std::vector<TensorId>& parts, std::size_t dim) {
     if (parts.size() == 1) return parts.front();
@@ -103,7 +103,7 @@ class Layers {
     }
     call.arguments.push_back({"tensors", std::move(places)});
     call.arguments.push_back({"dim", BatchExpr(static_cast<std::int64_t>(dim))});
-    return add(std::move(call), std::move(made));
+    return add(call, std::move(made));
   }
   TensorId flat(TensorId from) {
     std::int64_t width = 1;
@@ -111,14 +111,14 @@ class Layers {
     Call call = this->call("view", "aten::view.default");
     call.add("self", from);
     call.arguments.push_back({"size", std::vector<BatchExpr>{BatchExpr::batch(), width}});
-    return add(std::move(call), {BatchExpr::batch(), width});
+    return add(call, {BatchExpr::batch(), width});
   }
 
   Graph finish(TensorId last, const TrainingOptions& options) {
     module_ = "loss";
     Call call = this->call("loss", "aten::mean.default");
     call.add("self", last);
-    const TensorId loss = add(std::move(call), {});
+    const TensorId loss = add(call, {});
     return make_training_graph(builder_.finish("random", inputs_, loss), options);
   }
 
@@ -142,7 +142,7 @@ class Layers {
   TensorId parameter(const char* name, Shape shape) {
     return builder_.add_tensor(module_ + "." + name, meta(std::move(shape)), TensorRole::kParameter, true);
   }
-  TensorId add(Call call, Shape shape) { return builder_.add(call, meta(std::move(shape))); }
+  TensorId add(const Call& call, Shape shape) { return builder_.add(call, meta(std::move(shape))); }
 
   ForwardBuilder builder_;
   std::vector<TensorId> inputs_;
