@@ -174,10 +174,6 @@ std::string memory_table(const Evaluation& evaluation, const Cluster& cluster) {
   return table.to_string();
 }
 
-bool has_stages(const Strategy& strategy) {
-  return std::ranges::any_of(strategy.groups, [](const GroupDecision& group) { return group.stage > 0; });
-}
-
 // How the batch passes through; empty when it does so as a whole.
 std::string passage(const Strategy& strategy) {
   if (strategy.micro_batches == 1) return "";

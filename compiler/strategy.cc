@@ -30,6 +30,10 @@ std::optional<Recompute> parse_recompute(std::string_view text) {
   return std::nullopt;
 }
 
+bool has_stages(const Strategy& strategy) {
+  return std::ranges::any_of(strategy.groups, [](const GroupDecision& group) { return group.stage > 0; });
+}
+
 std::vector<std::int64_t> split_batch(const std::vector<Share>& shares, std::int64_t batch) {
   const auto count = static_cast<std::int64_t>(shares.size());
   if (batch < count || count == 0) return {};

@@ -57,6 +57,9 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
+// Whether it cuts the model in several stages.
+bool has_stages(const Strategy& strategy);
+
 // How many of `batch` samples each share gets: largest remainders, at least one each, summing to `batch`. The same
 // weights always give the same split, so that neighbours with equal shares need no transfer. Returns an empty vector
 // when batch is smaller than the number of shares.

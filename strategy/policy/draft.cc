@@ -33,9 +33,7 @@ Draft::Draft(const Situation& situation, const Choices& choices, Passage passage
 
 Draft::Draft(const Situation& situation, const Choices& choices, const Strategy& strategy,
              const std::vector<char>& open)
-    : Draft(situation, choices, Passage{strategy.micro_batches}) {
-  const auto staged = [](const GroupDecision& decision) { return decision.stage > 0; };
-  passage_.staged = std::ranges::any_of(strategy.groups, staged);
+    : Draft(situation, choices, Passage{strategy.micro_batches, has_stages(strategy)}) {
   for (std::size_t place = 0; place < situation.places(); ++place) {
     const GroupDecision& decision = strategy.groups[situation.order[place]];
     stages_.push_back(decision.stage);

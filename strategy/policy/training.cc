@@ -221,8 +221,7 @@ class Trainer {
     Draft::add_choices(situation, choices, one.best(), open);
     const EncodedChoices encoded_choices = network_.encode(encoded, choices);
     const bool all = std::ranges::find(open, 0) == open.end();
-    const auto staged = [](const GroupDecision& decision) { return decision.stage > 0; };
-    const Passage passage{one.best().micro_batches, std::ranges::any_of(one.best().groups, staged)};
+    const Passage passage{one.best().micro_batches, has_stages(one.best())};
     Draft draft = all ? Draft(situation, choices, passage) : Draft(situation, choices, one.best(), open);
     Record record;
     for (std::int32_t place = 0; place < static_cast<std::int32_t>(open.size()); ++place) {

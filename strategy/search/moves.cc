@@ -328,8 +328,7 @@ std::vector<GroupId> Moves::neighbourhood(const Evaluation& from, Random& random
 
 Strategy Moves::propose(const Evaluation& from, Random& random) const {
   Strategy strategy = from.strategy;
-  const auto staged = [](const GroupDecision& group) { return group.stage > 0; };
-  if (std::ranges::any_of(strategy.groups, staged)) return propose_pipeline(std::move(strategy), random);
+  if (has_stages(strategy)) return propose_pipeline(std::move(strategy), random);
   switch (below(14, random)) {
     case 13: {
       const auto recompute = static_cast<Recompute>(below(3, random));

@@ -155,8 +155,7 @@ class Search {
 
   Seconds simulation_time(const Strategy& strategy) const {
     constexpr std::size_t kUnlike = 8;  // devices of one stage: equal ones are simulated as one (Folding)
-    const bool staged =
-        std::ranges::any_of(strategy.groups, [](const GroupDecision& group) { return group.stage > 0; });
+    const bool staged = has_stages(strategy);
     std::size_t instructions = 0;
     for (const Op& op : evaluator_.graph().ops) {
       if (op.group == kNone) continue;
