@@ -20,13 +20,14 @@ std::vector<VertexIndex> places_of_nodes(const Cluster& cluster) {
   return places;
 }
 
-std::vector<std::vector<DeviceIndex>> alike_devices(const Cluster& cluster, const CostModel& costs) {
-  const std::vector<VertexIndex> places = places_of_nodes(cluster);
+std::vector<std::vector<DeviceIndex>> alike_devices(const Cluster& cluster, const CostModel& costs, Near near) {
+  const std::vector<VertexIndex> places =
+      near == Near::kPlace ? places_of_nodes(cluster) : std::vector<VertexIndex>(cluster.nodes.size(), 0);
   std::map<std::tuple<VertexIndex, std::int32_t, Bytes>, std::size_t> known;
   std::vector<std::vector<DeviceIndex>> sets;
   for (DeviceIndex d = 0; d < static_cast<DeviceIndex>(cluster.devices.size()); ++d) {
     const Device& device = cluster.devices[static_cast<std::size_t>(d)];
-    const VertexIndex place = places[static_cast<std::size_t>(device.node)];
+    const VertexIndex place = near == Near::kNode ? device.node : places[static_cast<std::size_t>(device.node)];
     const auto [set, fresh] = known.try_emplace({place, costs.cost_class(d), device.usable()}, sets.size());
     if (fresh) sets.emplace_back();
     sets[set->second].push_back(d);

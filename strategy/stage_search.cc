@@ -5,8 +5,8 @@
 #include <functional>
 #include <numeric>
 #include <set>
-#include <tuple>
 
+#include "strategy/alike.h"
 #include "strategy/work.h"
 
 namespace motley {
@@ -28,13 +28,11 @@ std::size_t count_ways(const std::vector<AlikeDevices>& kinds) {
 }  // namespace
 
 std::vector<AlikeDevices> devices_by_cost(const Evaluator& evaluator) {
-  std::map<std::tuple<std::int32_t, std::int64_t>, std::size_t> known;
   std::vector<AlikeDevices> kinds;
-  for (DeviceIndex d = 0; d < static_cast<DeviceIndex>(evaluator.cluster().devices.size()); ++d) {
-    const Bytes memory = evaluator.cluster().devices[d].usable() - evaluator.costs().context(d);
-    const auto [kind, fresh] = known.try_emplace({evaluator.costs().cost_class(d), memory.value}, kinds.size());
-    if (fresh) kinds.push_back({{}, static_cast<double>(memory.value)});
-    kinds[kind->second].devices.push_back(d);
+  for (std::vector<DeviceIndex>& devices : alike_devices(evaluator.cluster(), evaluator.costs(), Near::kAnywhere)) {
+    const DeviceIndex first = devices.front();
+    const Bytes memory = evaluator.cluster().devices[first].usable() - evaluator.costs().context(first);
+    kinds.push_back({std::move(devices), static_cast<double>(memory.value)});
   }
   const auto can_grow = [](const AlikeDevices& kind) { return kind.unit < kind.devices.size(); };
   while (count_ways(kinds) > kMostCounts && std::ranges::any_of(kinds, can_grow)) {

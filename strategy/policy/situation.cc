@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
+
+#include "strategy/alike.h"
 
 namespace motley {
 
@@ -52,15 +53,10 @@ Situation::Situation(const Evaluator& judge) : evaluator(judge), order(model_ord
 }
 
 void Situation::find_tokens() {
-  const Cluster& cluster = evaluator.cluster();
-  std::map<std::tuple<std::int32_t, std::int32_t, std::int64_t>, std::int32_t> known;
-  for (DeviceIndex d = 0; d < static_cast<DeviceIndex>(cluster.devices.size()); ++d) {
-    const Device& device = cluster.devices[d];
-    const auto key = std::tuple(device.node, evaluator.costs().cost_class(d), device.usable().value);
-    const auto [entry, is_new] = known.emplace(key, static_cast<std::int32_t>(tokens.size()));
-    if (is_new) tokens.emplace_back();
-    token_of.push_back(entry->second);
-    tokens[static_cast<std::size_t>(entry->second)].push_back(d);
+  tokens = alike_devices(evaluator.cluster(), evaluator.costs(), Near::kNode);
+  token_of.resize(evaluator.cluster().devices.size());
+  for (std::size_t token = 0; token < tokens.size(); ++token) {
+    for (const DeviceIndex device : tokens[token]) token_of[device] = static_cast<std::int32_t>(token);
   }
 }
 
