@@ -13,18 +13,18 @@ constexpr std::size_t kAloneOfToken = 8;       // devices of one token that are 
 constexpr std::size_t kPartsOfToken = 4;       // of each size
 constexpr std::size_t kMostTokensInTurn = 24;  // the fastest 1, 2, ... tokens; all but one node
 
+bool same_devices(const std::vector<Share>& a, const std::vector<Share>& b) {
+  return std::ranges::equal(a, b, [](const Share& x, const Share& y) { return x.device == y.device; });
+}
+
+}  // namespace
+
 std::vector<Share> normalised(std::vector<Share> shares) {
   double sum = 0;
   for (const Share& share : shares) sum += share.weight;
   for (Share& share : shares) share.weight /= sum;
   return shares;
 }
-
-bool same_devices(const std::vector<Share>& a, const std::vector<Share>& b) {
-  return std::ranges::equal(a, b, [](const Share& x, const Share& y) { return x.device == y.device; });
-}
-
-}  // namespace
 
 double common_share(const std::vector<Share>& a, const std::vector<Share>& b) {
   double common = 0;

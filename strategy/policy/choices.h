@@ -48,6 +48,9 @@ class Choices {
   std::vector<float> features_;
 };
 
+// The same shares with weights that sum to 1.
+std::vector<Share> normalised(std::vector<Share> shares);
+
 // How much of the batch stays where it is when one set follows on another, 0 to 1. Weights sum to 1.
 double common_share(const std::vector<Share>& a, const std::vector<Share>& b);
 

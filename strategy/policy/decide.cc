@@ -25,6 +25,14 @@ at::Tensor integers(const std::vector<std::int64_t>& values, torch::Device devic
 
 }  // namespace
 
+void Record::add(const Draft& draft, std::int32_t number, std::int32_t place, const Pick& pick, bool counts_as_lesson) {
+  places.push_back(place);
+  drafts.push_back(number);
+  picks.push_back(pick);
+  divides.push_back(draft.divides(pick.choice) ? 1 : 0);
+  counts.push_back(counts_as_lesson ? 1 : 0);
+}
+
 at::Tensor passage_logs(const Encoded& encoded, const Situation& situation) {
   std::vector<float> prior;
   for (int number = 0; number < kPassages; ++number) {
@@ -93,11 +101,7 @@ void decide(PolicyNetwork& network, const Encoded& encoded, const EncodedChoices
       pick.recompute = static_cast<Recompute>(drawn(row.subspan(kRecomputeAt, kRecomputes), temperatures[d], draw));
       drafts[d].decide(place, pick);
       if (record == nullptr) continue;
-      record->places.push_back(place);
-      record->drafts.push_back(static_cast<std::int32_t>(d));
-      record->picks.push_back(pick);
-      record->divides.push_back(drafts[d].divides(pick.choice) ? 1 : 0);
-      record->counts.push_back(1);
+      record->add(drafts[d], static_cast<std::int32_t>(d), place, pick, true);
     }
     if (record == nullptr) continue;
     record->features.insert(record->features.end(), features.begin(), features.end());

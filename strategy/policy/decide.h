@@ -19,6 +19,9 @@ struct Record {
   std::vector<Pick> picks;
   std::vector<char> divides;  // there are several shares, so that they and the gradients' method mean something
   std::vector<char> counts;   // the choice is a lesson
+
+  // That `draft`, of this number, decides so; what it shows of the place is added apart.
+  void add(const Draft& draft, std::int32_t number, std::int32_t place, const Pick& pick, bool counts_as_lesson);
 };
 
 // Logarithms of the probabilities of the passages [kPassages]; of those with more micro-batches than samples, -1e9.

@@ -59,10 +59,7 @@ Draft::Nearest Draft::nearest(std::int32_t place, const GroupDecision& decision)
   const Choices::Nearest found = choices_.nearest(decision.shares);
   Nearest best{{found.choice, ShareMode::kChoice, decision.gradient, decision.recompute}, found.common};
   if (found.common > 1 - 1e-9) return best;
-  std::vector<Share> wanted = decision.shares;
-  double sum = 0;
-  for (const Share& share : wanted) sum += share.weight;
-  for (Share& share : wanted) share.weight /= sum;
+  const std::vector<Share> wanted = normalised(decision.shares);
   for (const ShareMode mode : {ShareMode::kEven, ShareMode::kOwn}) {
     Pick pick = best.pick;
     pick.mode = mode;
@@ -87,14 +84,11 @@ const Choice* Draft::neighbour(std::int32_t place) const {
 std::vector<Share> Draft::shares_of(std::int32_t place, const Pick& pick) const {
   std::vector<Share> shares = choices_[pick.choice].shares;
   if (pick.mode == ShareMode::kChoice || shares.size() == 1) return shares;
-  double sum = 0;
   for (Share& share : shares) {
     const double seconds = situation_.work[place].seconds[share.device];
     share.weight = pick.mode == ShareMode::kEven ? 1 : 1 / std::max(seconds, 1e-12);
-    sum += share.weight;
   }
-  for (Share& share : shares) share.weight /= sum;
-  return shares;
+  return normalised(std::move(shares));
 }
 
 void Draft::decide(std::int32_t place, const Pick& pick) {

@@ -31,9 +31,7 @@ class PolicyGuide : public Guide {
       temperatures.push_back(i == 0 ? 0 : kTemperatures[(i - 1) % std::size(kTemperatures)]);
       drafts.emplace_back(situation_, choices_, draw_passage(encoded_, situation_, temperatures.back(), draw));
     }
-    std::vector<std::int32_t> places(situation_.places());
-    for (std::size_t place = 0; place < places.size(); ++place) places[place] = static_cast<std::int32_t>(place);
-    decide(*network_, encoded_, encoded_choices_, places, drafts, temperatures, draw);
+    decide(*network_, encoded_, encoded_choices_, situation_.all_places(), drafts, temperatures, draw);
     std::vector<Strategy> strategies;
     for (const Draft& draft : drafts) strategies.push_back(draft.strategy());
     return strategies;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "strategy/alike.h"
 
@@ -50,6 +51,12 @@ Situation::Situation(const Evaluator& judge) : evaluator(judge), order(model_ord
   describe_groups();
   describe_tokens();
   describe_costs();
+}
+
+std::vector<std::int32_t> Situation::all_places() const {
+  std::vector<std::int32_t> all(places());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 void Situation::find_tokens() {

@@ -53,9 +53,7 @@ struct Situation {
   std::vector<float> cross_features;  // [places, tokens, kCrossFeatures]
 
   std::size_t places() const { return order.size(); }
-  double bandwidth(DeviceIndex a, DeviceIndex b) const {
-    return rate[static_cast<std::size_t>(token_of[a]) * tokens.size() + static_cast<std::size_t>(token_of[b])];
-  }
+  std::vector<std::int32_t> all_places() const;  // ascending
 
  private:
   void find_tokens();

@@ -229,11 +229,8 @@ class Trainer {
       const std::size_t at = record.allowed.size();
       draft.look(place, record.features, record.allowed);
       const Draft::Nearest nearest = draft.nearest(place, one.best().groups[situation.order[place]]);
-      record.places.push_back(place);
-      record.drafts.push_back(0);
-      record.picks.push_back(nearest.pick);
-      record.divides.push_back(draft.divides(nearest.pick.choice) ? 1 : 0);
-      record.counts.push_back(nearest.common >= kLesson && record.allowed[at + nearest.pick.choice] != 0 ? 1 : 0);
+      const bool is_lesson = nearest.common >= kLesson && record.allowed[at + nearest.pick.choice] != 0;
+      record.add(draft, 0, place, nearest.pick, is_lesson);
       draft.decide(place, nearest.pick);
     }
     const Likelihood made = likelihood(network_, encoded, encoded_choices, record);
@@ -255,8 +252,7 @@ class Trainer {
       passages.push_back(passage.number());
       drafts.emplace_back(situation, one.choices(), passage);
     }
-    std::vector<std::int32_t> places(situation.places());
-    for (std::size_t place = 0; place < places.size(); ++place) places[place] = static_cast<std::int32_t>(place);
+    const std::vector<std::int32_t> places = situation.all_places();
     Record record;
     decide(network_, encoded, choices, places, drafts, std::vector<double>(drafts.size(), 1), draw, &record);
     std::vector<double> rewards;
