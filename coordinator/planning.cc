@@ -60,7 +60,7 @@ Evaluation searched(const JobContext& context, const Cluster& cluster, const Cos
   options.time = context.spec.has_search_seconds() ? Seconds{context.spec.search_seconds()} : kSearch;
   options.seed = context.spec.seed() + 1;
   options.stop = context.stop;
-  const std::unique_ptr<Prior> prior = load_shipped_policy();
+  const std::unique_ptr<Prior> prior = options.time > Seconds(0) ? load_shipped_policy() : nullptr;
   options.prior = prior.get();
   Seconds told{};
   options.progress = [&](const SearchProgress& progress) {

@@ -56,9 +56,6 @@ class Search {
         threads_(thread_count(options.threads)),
         work_(group_work(evaluator.graph(), evaluator.cluster(), evaluator.costs(), evaluator.batch())),
         moves_(evaluator, work_),
-        guide_(options.prior != nullptr && evaluator.cluster().devices.size() <= kMostGuided
-                   ? options.prior->guide(evaluator)
-                   : nullptr),
         random_(options.seed),
         alternatives_(evaluator) {}
 
@@ -68,7 +65,10 @@ class Search {
     if (!judged()) judge_first(pipelines = pipeline_starts(evaluator_));
     if (!judged() || (!options_.all_baselines && !over())) judge_baselines();
     std::vector<Evaluation> proposed;
-    if (guide_ && !over()) proposed = judge_new(guide_->propose(kProposed, options_.seed));
+    if (options_.prior != nullptr && evaluator_.cluster().devices.size() <= kMostGuided && !over()) {
+      guide_ = options_.prior->guide(evaluator_);
+      proposed = judge_new(guide_->propose(kProposed, options_.seed));
+    }
     // Data parallelism before all pipelines: with many devices these take much longer to judge.
     std::vector<Evaluation> uniform = judge_new(data_parallel_starts(evaluator_, work_));
     for (const Evaluation& known : result_.baselines) {
@@ -325,7 +325,7 @@ class Search {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   const std::vector<GroupWork> work_;
   const Moves moves_;
-  const std::unique_ptr<Guide> guide_;
+  std::unique_ptr<Guide> guide_;  // none before there is time for one
   std::mt19937_64 random_;
   std::unordered_set<std::uint64_t> seen_;  // fingerprints of what was judged
   Alternatives alternatives_;
