@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 from bench.harness import BIN, ROOT, Figure, Parts, Report, table
-from bench.strategy import CLUSTERS, MODELS, SIZES, model_arguments
+from bench.strategy import CLUSTERS, MODELS, SIZES, model_arguments, number
 
 WEIGHTS = ROOT / "strategy" / "policy" / "weights.safetensors"
 CASES = [
@@ -62,10 +62,6 @@ def saved(found: Found, with_: str, evaluations: int) -> float | None:
 def better(found: Found, with_: str) -> float | None:
     """The time of the plan of the search alone over that of the search with a policy."""
     return found["none"][-1][1] / found[with_][-1][1] if found["none"] and found[with_] else None
-
-
-def number(value: float | None, form: str) -> str:
-    return "-" if value is None else f"{value:{form}}"
 
 
 def row(name: str, found: Found, evaluations: int) -> list[str]:
