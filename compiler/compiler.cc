@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "compiler/builder.h"
 #include "compiler/pass_order.h"
 #include "compiler/placement.h"
@@ -56,7 +57,6 @@ class Emitter {
   }
 
  private:
-  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
   const TaskValue& value(NodeId id) const { return graph_.values[at(id)]; }
 
   ValueId local(NodeId id) {

@@ -5,11 +5,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace motley {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 std::int32_t stage_count(const Strategy& strategy) {
   std::int32_t last = 0;

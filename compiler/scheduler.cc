@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace motley {
 namespace {
@@ -126,7 +127,6 @@ class Scheduler {
     std::vector<std::int32_t> list_, taken_;
   };
 
-  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
   char& busy(DeviceIndex device, Stream stream) { return busy_[4 * at(device) + static_cast<std::size_t>(stream)]; }
 
   template <class Visit>

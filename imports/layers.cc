@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/fingerprint.h"
 
 namespace motley {
@@ -11,7 +12,6 @@ namespace {
 using Kind = BatchLayout::Kind;
 constexpr const char* kLossTarget = "loss";
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 std::int64_t floats(Bytes bytes) { return (bytes.value + 3) / 4; }
 
 class LayerGraphBuilder {

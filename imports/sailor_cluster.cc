@@ -1,10 +1,8 @@
 #include "imports/sailor_cluster.h"
 
-namespace motley {
+#include "base/index.h"
 
-namespace {
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-}  // namespace
+namespace motley {
 
 void SailorClusterBuilder::add_node() {
   cluster_.nodes.emplace_back().name = "n" + std::to_string(cluster_.nodes.size());

@@ -3,13 +3,12 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "imports/sailor.h"
 #include "imports/sailor_cluster.h"
 
 namespace motley {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t positive(const JsonPlace& place) {
   if (place.integer() == 0) place.fail("should be 1 or more");

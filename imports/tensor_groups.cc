@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/graph.h"
 
 namespace motley {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 // By kind and memory, the GPUs of a node, in their order.
 std::map<std::pair<std::string, std::int64_t>, std::vector<DeviceIndex>> alike(const Cluster& gpus, const Node& node) {

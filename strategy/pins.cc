@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/suggest.h"
 
 namespace motley {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::kInvalidInput, why); }
 

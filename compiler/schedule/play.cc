@@ -7,11 +7,10 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace motley {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 bool has_input_gradient(const Step& step) { return step.pass == Pass::kBackward || step.pass == Pass::kInputGradient; }
 bool has_weight_gradient(const Step& step) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/index.h"
 #include "strategy/alike.h"
 #include "strategy/bound/least_costs.h"
 #include "strategy/bound/linear_program.h"
@@ -13,8 +14,6 @@
 namespace motley {
 
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 // By group, then class of devices.
 class Table {

@@ -5,10 +5,10 @@
 #include <map>
 #include <tuple>
 
+#include "base/index.h"
+
 namespace motley {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 void insert(std::vector<GroupId>& sorted, GroupId group) {
   const auto place = std::lower_bound(sorted.begin(), sorted.end(), group);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "strategy/baselines.h"
 #include "strategy/bound/least_costs.h"
 #include "strategy/bound/traffic.h"
@@ -18,8 +19,6 @@
 namespace motley {
 
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 struct Range {
   std::int64_t begin = 0, end = 0;

@@ -9,13 +9,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace motley::support {
 namespace {
 
 using Storage = std::shared_ptr<Array>;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 // Rows of `width`; x[row * width + column].
 Array linear(const Array& x, const Array& weight, const Array& bias) {
